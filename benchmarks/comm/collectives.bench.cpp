@@ -4,10 +4,10 @@
 // size is what a process sends; in an all-gather, what it receives. Times are medians in
 // microseconds, each followed by its ratio to MPI's: below 1 is faster.
 //
-//   arena    as operators make it: buffers in the mesh's arena, the default TESSERA_WINDOWS=auto
-//   off      private buffers, TESSERA_WINDOWS=off: MPI's call and what Tessera puts around it
-//   private  private buffers, TESSERA_WINDOWS=auto: what an adopted block pays
-//   on       private buffers, TESSERA_WINDOWS=on: all that can be copied through shared memory is
+//   arena    as operators make it: buffers in the mesh's arena, the default TESSERA_SHARED=auto
+//   off      private buffers, TESSERA_SHARED=off: MPI's call and what Tessera puts around it
+//   private  private buffers, TESSERA_SHARED=auto: what an adopted block pays
+//   on       private buffers, TESSERA_SHARED=on: all that can be copied through shared memory is
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -135,9 +135,9 @@ struct Setting {
       : automatic(make_mesh_core(env.world(), MeshShape{env.size()}, {"data"},
                                  {.arena_bytes = 3 * largest})),
         off(make_mesh_core(env.world(), MeshShape{env.size()}, {"data"},
-                           {.windows = Windows::off, .arena_bytes = 0})),
+                           {.shared = Shared::off, .arena_bytes = 0})),
         on(make_mesh_core(env.world(), MeshShape{env.size()}, {"data"},
-                          {.windows = Windows::on, .arena_bytes = 0})),
+                          {.shared = Shared::on, .arena_bytes = 0})),
         send(largest / 4, 1.5f),
         receive(largest / 4),
         shared_send(automatic->arena().allocate(largest)),
@@ -188,9 +188,9 @@ int main(int argc, char** argv) {
           });
       tessera_bench::note(row, {{"tessera", t[1]},
                                 {"MPI", t[0]},
-                                {"tessera, windows off", t[2]},
+                                {"tessera, shared memory off", t[2]},
                                 {"tessera, private", t[3]},
-                                {"tessera, windows on", t[4]}});
+                                {"tessera, shared memory on", t[4]}});
       if (env.process() != 0) continue;
       std::printf("%-19s %8s %9.2f", name.c_str(), tessera_bench::size_text(bytes).c_str(),
                   t[0] * 1e6);

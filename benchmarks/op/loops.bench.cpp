@@ -57,12 +57,12 @@ DynamicTensor some(const std::shared_ptr<MeshCore>& mesh, const Extents& extents
   return DynamicTensor(core);
 }
 
-void run(const Row& row, Environment& env, Windows windows) {
+void run(const Row& row, Environment& env, Shared shared) {
   const std::string name =
-      std::string("loops/") + row.name + (windows == Windows::off ? "/messages" : "/windows");
+      std::string("loops/") + row.name + (shared == Shared::off ? "/messages" : "/shared");
   if (!tessera_bench::wanted(name)) return;
   MeshOptions plain, limited;
-  plain.windows = limited.windows = windows;
+  plain.shared = limited.shared = shared;
   limited.workspace_limit = row.limit;
   std::vector<std::function<void()>> bodies;
   std::vector<Index> workspaces;
@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
                      MeshShape{2, 2},
                      2 * mib});
     for (const Row& row : all)
-      for (const Windows windows : {Windows::off, Windows::on}) run(row, env, windows);
+      for (const Shared shared : {Shared::off, Shared::on}) run(row, env, shared);
     return tessera_bench::finish();
   });
 }

@@ -112,7 +112,7 @@ TEST_CASE(
     REQUIRE(good);
     for (auto& entry : out) arena.release(entry.first);
     CHECK(arena.in_use() == 0);
-    if (const Index all = arena.capacity(); with_window) CHECK(all >= arena.window_bytes());
+    if (const Index all = arena.capacity(); with_window) CHECK(all >= arena.shared_bytes());
   }
 }
 

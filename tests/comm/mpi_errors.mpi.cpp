@@ -21,12 +21,12 @@ namespace {
 
 const std::shared_ptr<Transport>& world() { return support::world(); }
 
-std::shared_ptr<Transport> transport(Wait wait, Windows windows = Windows::off,
+std::shared_ptr<Transport> transport(Wait wait, Shared shared = Shared::off,
                                      Index large_count = INT_MAX, bool pieces = false) {
   TransportSettings settings = world()->settings();
   settings.wait = wait;
-  settings.windows = windows;
-  settings.window_least = 1;
+  settings.shared = shared;
+  settings.shared_least = 1;
   settings.large_count = large_count;
   settings.large_in_pieces = pieces;
   return world()->duplicate(settings);
@@ -107,7 +107,7 @@ TEST_CASE("a call of MPI's that fails on all processes is an exception on all") 
   }
   for (const Way& way : ways)
     for (const char* function : way.functions) {
-      auto of = transport(way.wait, Windows::off, way.large_count, way.pieces);
+      auto of = transport(way.wait, Shared::off, way.large_count, way.pieces);
       auto group = everybody(*of);
       support::pmpi::fail(function, MPI_ERR_INTERN);
       std::string said = function;  // large-count forms go by the name of the operation
@@ -155,7 +155,7 @@ TEST_CASE("what fails while a transport, a group, a window or a mesh is made is 
       of->group(members, 1);
   };
   const auto window = [&] {
-    auto of = transport(Wait::nap, Windows::on);
+    auto of = transport(Wait::nap, Shared::on);
     const std::string text = run_all(*everybody(*of));
     if (text != "nothing was thrown") throw CommunicationError(text);
   };

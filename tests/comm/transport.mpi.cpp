@@ -238,11 +238,11 @@ TEST_CASE("meshes over MPI: groups, agreement, refusal") {
             "but the communicator has"));
 }
 
-TEST_CASE("the arena's window is shared by the node, or there is none; all say the same") {
+TEST_CASE("the arena's memory is shared by the node, or there is none; all say the same") {
   const int p = world()->size();
   for (const Index bytes : {Index{1} << 20, Index{0}, Index{1} << 60}) {
     auto mesh = make_mesh_core(world(), MeshShape{p}, {"data"}, {.arena_bytes = bytes});
-    const Index window = mesh->arena().window_bytes();
+    const Index window = mesh->arena().shared_bytes();
     if (bytes != Index{1} << 20 || p == 1) CHECK(window == 0);
     std::int64_t least = window;
     Call call = detail::control_all_reduce(mesh->group(AxisSet{0}), Reduction::min, 1);

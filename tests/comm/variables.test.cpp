@@ -23,7 +23,7 @@ TEST_CASE("a variable that nothing reads is told with the nearest that is read")
     const char* nearest;
   };
   for (const Misspelt& m : {Misspelt{"TESSERA_CHEK=heavy", "TESSERA_CHECK"},
-                            {"TESSERA_WINDOW=off", "TESSERA_WINDOWS"},
+                            {"TESSERA_SHARE=off", "TESSERA_SHARED"},
                             {"TESSERA_TIMELIMIT=3", "TESSERA_TIME_LIMIT"},
                             {"TESSERA_TIMEOUT=", "TESSERA_TIME_LIMIT"},
                             {"TESSERA_ARENA_BYTE", "TESSERA_ARENA_BYTES"},

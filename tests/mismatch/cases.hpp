@@ -29,13 +29,13 @@ struct Part {
   MeshSizes<Grid> size;
   bool odd = false;  ///< this process deviates
   Check check = Check::communicating;
-  Windows windows = Windows::automatic;
+  Shared shared = Shared::automatic;
   Wait wait = Wait::automatic;
 
   ProcessMesh<Grid> mesh() const {
     MeshOptions options;
     options.check = check;
-    options.windows = windows;
+    options.shared = shared;
     options.wait = wait;
     return make_mesh<Grid>(world, size, options);
   }
@@ -291,13 +291,13 @@ inline const Deviation different_meshes[] = {
        make(p, p.size, options);
      },
      "workspace limit 2000", "workspace limit 1000"},
-    {"windows",
+    {"shared memory",
      [](const Part& p) {
        MeshOptions options;
-       options.windows = p.odd ? Windows::on : Windows::off;
+       options.shared = p.odd ? Shared::on : Shared::off;
        make(p, p.size, options);
      },
-     "windows off", "windows on"},
+     "shared memory off", "shared memory on"},
     {"the arena",
      [](const Part& p) {
        MeshOptions options;

@@ -45,7 +45,7 @@ void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<d
 template <class F> void call_until(Environment& env, F odd, MeshOptions options = {}) {
   const bool last = env.process() == env.size() - 1;
   const auto mesh = make_mesh<Grid>(env, sizes<Grid>(env.size(), 1), options);
-  const auto x = matrix(mesh, DType::f32, {256, 256});  // large enough for windows
+  const auto x = matrix(mesh, DType::f32, {256, 256});  // large enough for shared memory
   for (int step = 0;; ++step) {
     if (step == 3 && last) odd(mesh);
     reduce<Sum>("ij->j", x, whole(1));
@@ -72,12 +72,11 @@ template <class F> void exchange_until(Environment& env, F odd) {
     mesh.core()->collective(call, &mine, &others, "exchange", Where::here());
   }
 }
-MeshOptions limit(double seconds, Wait wait = Wait::automatic,
-                  Windows windows = Windows::automatic) {
+MeshOptions limit(double seconds, Wait wait = Wait::automatic, Shared shared = Shared::automatic) {
   MeshOptions options;
   options.time_limit = seconds;
   options.wait = wait;
-  options.windows = windows;
+  options.shared = shared;
   return options;
 }
 
@@ -127,16 +126,17 @@ std::vector<Job> all_jobs() {
     const int processes = i < 6 ? 2 : 2 + static_cast<int>(random() % 7);
     const int odd = static_cast<int>(random() % static_cast<unsigned>(processes));
     const Wait wait = i % 4 == 3 ? Wait::spin : Wait::nap;
-    const Windows windows = random() % 2 == 0 ? Windows::on : Windows::off;
+    const Shared shared = random() % 2 == 0 ? Shared::on : Shared::off;
     const auto words = words_of(d);
     jobs.push_back({"default: " + std::string(way_names[static_cast<std::size_t>(d.way)]) + " at " +
-                        std::to_string(d.at) + " of " + std::to_string(processes) + ", windows " +
-                        std::string(name_of(windows)) + ", " + std::string(name_of(wait)),
+                        std::to_string(d.at) + " of " + std::to_string(processes) +
+                        ", shared memory " + std::string(name_of(shared)) + ", " +
+                        std::string(name_of(wait)),
                     processes,
                     [=](Environment& env) {
                       run(d,
-                          {env.world(), sizes<Grid>(processes, 1), env.process() == odd, Check::normal,
-                           windows, wait},
+                          {env.world(), sizes<Grid>(processes, 1), env.process() == odd,
+                           Check::normal, shared, wait},
                           [] { diverges(); });
                     },
                     {"^[tessera] process ", words[0], words[1], "(at divergence.hpp:"}});
@@ -266,8 +266,8 @@ std::vector<Job> all_jobs() {
   };
   late("never calls (nap)", sleeps, "left ", limit(1, Wait::nap));
   late("never calls (spin)", sleeps, "left ", limit(1, Wait::spin));
-  late("never calls (nap, windows)", sleeps, "left ", limit(1, Wait::nap, Windows::on));
-  late("never calls (spin, windows)", sleeps, "left ", limit(1, Wait::spin, Windows::on));
+  late("never calls (nap, shared)", sleeps, "left ", limit(1, Wait::nap, Shared::on));
+  late("never calls (spin, shared)", sleeps, "left ", limit(1, Wait::spin, Shared::on));
   late("computes for ever", works, "left ", limit(1));
   late(
       "waits for a signal", [](const Mesh&) { pause(); }, "left ", limit(1));
@@ -316,7 +316,8 @@ std::vector<Job> all_jobs() {
                     MPI_Comm_split(MPI_COMM_WORLD, env.process() < 2 ? 0 : 1, 0, &two);
                     TransportSettings settings = env.world()->settings();
                     settings.time_limit = 1;
-                    const auto transport = env.process() < 2 ? mpi_transport(two, settings) : nullptr;
+                    const auto transport =
+                        env.process() < 2 ? mpi_transport(two, settings) : nullptr;
                     if (env.process() < 2)
                       make_mesh<Grid>(transport, sizes<Grid>(2, 1)).core()->barrier();
                     const auto all = env.world()->duplicate(settings);
@@ -349,7 +350,7 @@ std::vector<Job> all_jobs() {
                       else
                         call_until(
                             env, [=](const Mesh&) { plant(); },
-                            limit(20, spins ? Wait::spin : Wait::nap, Windows::off));
+                            limit(20, spins ? Wait::spin : Wait::nap, Shared::off));
                     },
                     {"^[tessera] ", "process 1: ", name + " failed with code ", " of class "}});
     if (name == "MPI_Test") jobs.back().says[2] = " failed with code ";

@@ -6,15 +6,16 @@
 #include "support/world.hpp"
 
 TEST_CASE(
-    "what is started gives what the plain operator gives, under every wait and with windows on") {
+    "what is started gives what the plain operator gives, under every wait and with shared "
+    "memory") {
   const int n = support::world()->size();
   for (const Wait wait : {Wait::automatic, Wait::spin}) {
     if (wait == Wait::spin && n > 3) continue;  // spinning on fewer cores than processes takes long
-    for (const Windows windows : {Windows::off, Windows::on}) {
+    for (const Shared shared : {Shared::off, Shared::on}) {
       TransportSettings settings = support::world()->settings();
       settings.wait = wait;
-      settings.windows = windows;
-      settings.window_least = 64;
+      settings.shared = shared;
+      settings.shared_least = 64;
       const std::shared_ptr<Transport> transport = support::world()->duplicate(settings);
       for (const MeshSizes<Grid> size :
            {sizes<Grid>(n, 1), sizes<Grid>(n % 2 == 0 ? n / 2 : 1, n % 2 == 0 ? 2 : n)}) {

@@ -56,7 +56,7 @@ void run_cases(std::uint64_t otherwise, int count, Index large_count, Check chec
       options.machine = some_machine(random);
       options.workspace_limit = number % 2 == 0 ? 0 : max_int64;
       options.arena_bytes = 0;
-      options.windows = Windows::off;  // MPI sees nothing of windows
+      options.shared = Shared::off;  // MPI sees nothing of shared memory
       options.check = check;
       const auto mesh = make_mesh_core(transport, shape, axis_names(shape.rank()), options);
       for (int i = 0; i < count; ++i)

@@ -15,16 +15,16 @@ TEST_CASE("random functions, compiled, under MPI: values, payload, memory, and w
   support::Signature signature;
   std::uint64_t number = 0;
   std::vector<std::string> wrong;
-  for (const Windows windows : {Windows::automatic, Windows::off})
+  for (const Shared shared : {Shared::automatic, Shared::off})
     for (const MeshShape& shape : support::meshes_of(n, 2)) {
       support::Random random(seed + ++number);
       MeshOptions options;
-      options.windows = windows;
-      if (windows == Windows::off) options.check = Check::normal;  // others compare by calls
+      options.shared = shared;
+      if (shared == Shared::off) options.check = Check::normal;  // others compare by calls
       options.machine.hidden_percent = random.of<std::int64_t>({0, 50});
       const auto mesh = make_mesh_core(support::world(), shape, support::axis_names(2), options);
-      // MPI sees nothing of windows.
-      support::observer = windows == Windows::off ? &signature : nullptr;
+      // MPI sees nothing of shared memory.
+      support::observer = shared == Shared::off ? &signature : nullptr;
       for (int i = 0; i < 12; ++i)
         if (const std::string text = support::some_program_case(mesh, random); !text.empty())
           wrong.push_back(text);

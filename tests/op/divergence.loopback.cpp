@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: reports
 // Processes that diverge at one of a hundred operators are found by default: on 2 to 8 processes,
-// windows on and off, for every pair of operators, wherever it is. Under mpiexec a sample of the
-// same programs: mismatch/mismatch.cpp.
+// shared memory on and off, for every pair of operators, wherever it is. Under mpiexec a sample of
+// the same programs: mismatch/mismatch.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -49,9 +49,9 @@ Ending ending_of(int processes, const F& program, TransportSettings settings = {
 double longest = 0;
 
 /// Returns what is wrong with how a program ends, or nothing.
-std::string fault(const Divergence& d, int processes, int odd, Windows windows) {
+std::string fault(const Divergence& d, int processes, int odd, Shared shared) {
   const Ending ending = ending_of(processes, [&](std::shared_ptr<Transport> world) {
-    Part part{world, sizes<Grid>(processes, 1), world->process() == odd, Check::normal, windows};
+    Part part{world, sizes<Grid>(processes, 1), world->process() == odd, Check::normal, shared};
     run(d, part, [] {});
   });
   longest = std::max(longest, ending.seconds);
@@ -90,7 +90,7 @@ TEST_CASE("every pair of operators is told apart") {
       const int who = static_cast<int>(random() % static_cast<unsigned>(processes));
       const int at = static_cast<int>(random() % divergence_length);
       const std::string text = fault({Way::kind, at, regular, odd}, processes, who,
-                                     random() % 2 == 0 ? Windows::on : Windows::off);
+                                     random() % 2 == 0 ? Shared::on : Shared::off);
       CHECK_MESSAGE(text.empty(), text);
       ++count;
     }
@@ -101,11 +101,11 @@ TEST_CASE("every pair of operators is told apart") {
 TEST_CASE("every way to diverge, at the first, the last and other operators, on 2 to 8 processes") {
   longest = 0;
   for (const Way way : {Way::operands, Way::extents, Way::more, Way::less})
-    for (const Windows windows : {Windows::on, Windows::off})
+    for (const Shared shared : {Shared::on, Shared::off})
       for (int processes = 2; processes <= 8; ++processes)
         for (const int at : {0, 13 * processes - 20, 98}) {
           const std::string text =
-              fault({way, at}, processes, (at + processes) % processes, windows);
+              fault({way, at}, processes, (at + processes) % processes, shared);
           CHECK_MESSAGE(text.empty(), text);
         }
   MESSAGE("the longest program took " << longest << " s");
@@ -114,7 +114,7 @@ TEST_CASE("every way to diverge, at the first, the last and other operators, on 
 TEST_CASE("an operator less of a hundred that are alike shows when the others end") {
   longest = 0;
   for (const int processes : {2, 3, 8}) {
-    const std::string text = fault({Way::late, 40}, processes, processes - 1, Windows::off);
+    const std::string text = fault({Way::late, 40}, processes, processes - 1, Shared::off);
     CHECK_MESSAGE(text.empty(), text);
   }
   MESSAGE("the longest program took " << longest << " s");

@@ -28,8 +28,8 @@ TEST_CASE("halos equal their definition, and cost what their plans say, for some
         MeshOptions options;
         options.machine = some_machine(random);
         if (round % 2 == 0)
-          options.machine.message_ps *= 100;            // so that dimensions are taken in turn
-        if (round == 2) options.windows = Windows::on;  // halos in place are read where they lie
+          options.machine.message_ps *= 100;          // so that dimensions are taken in turn
+        if (round == 2) options.shared = Shared::on;  // halos in place are read where they lie
         const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
         for (int i = 0; i < 6; ++i) {
           const std::string text = halo_case(mesh, random);
@@ -96,12 +96,12 @@ struct FivePoints {
 }  // namespace
 
 TEST_CASE("a stencil step computed while its halo travels is the step") {
-  for (const Windows windows : {Windows::off, Windows::on})
+  for (const Shared shared : {Shared::off, Shared::on})
     for (const MeshSizes<Grid> size :
          {sizes<Grid>(1, 1), sizes<Grid>(2, 3), sizes<Grid>(3, 2), sizes<Grid>(4, 2)})
       run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
         MeshOptions options;
-        options.windows = windows;
+        options.shared = shared;
         const auto mesh = make_mesh<Grid>(world, size, options);
         const Index rows = 11, columns = 7;
         auto u =

@@ -35,7 +35,7 @@ struct Signature final : Observer {
   }
 };
 
-void run_cases(std::uint64_t otherwise, int count, Windows windows, Check check) {
+void run_cases(std::uint64_t otherwise, int count, Shared shared, Check check) {
   const auto& world = support::world();
   const std::uint64_t seed = seed_for("halos under MPI", otherwise, world->process() == 0);
   int wrong = 0;
@@ -47,35 +47,35 @@ void run_cases(std::uint64_t otherwise, int count, Windows windows, Check check)
       MeshOptions options;
       options.machine = some_machine(random);
       if (number % 2 == 0) options.machine.message_ps *= 100;
-      options.windows = windows;
+      options.shared = shared;
       options.check = check;
       const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
-      observer = windows == Windows::off && check == Check::normal ? &signature : nullptr;
+      observer = shared == Shared::off && check == Check::normal ? &signature : nullptr;
       for (int i = 0; i < count; ++i)
         if (const std::string text = halo_case(mesh, random); !text.empty() && ++wrong <= 3)
           MESSAGE(text);
     }
   observer = nullptr;
   CHECK(wrong == 0);
-  if (world->size() > 1 && windows == Windows::off && check == Check::normal)
+  if (world->size() > 1 && shared == Shared::off && check == Check::normal)
     CHECK(signature.calls > 20);
 }
 
 }  // namespace
 
 TEST_CASE("halos by messages, and the calls that MPI sees") {
-  run_cases(91, 12, Windows::off, Check::normal);
+  run_cases(91, 12, Shared::off, Check::normal);
 }
-TEST_CASE("halos by messages, compared") { run_cases(92, 4, Windows::off, Check::communicating); }
-TEST_CASE("halos read where they lie") { run_cases(93, 12, Windows::on, Check::normal); }
+TEST_CASE("halos by messages, compared") { run_cases(92, 4, Shared::off, Check::communicating); }
+TEST_CASE("halos read where they lie") { run_cases(93, 12, Shared::on, Check::normal); }
 
 TEST_CASE("a halo tensor is written in place between its exchanges") {
   detail::use_element<double>();
   const auto& world = support::world();
-  for (const Windows windows : {Windows::off, Windows::on})
+  for (const Shared shared : {Shared::off, Shared::on})
     for (const MeshShape& shape : meshes_of(world->size(), 2)) {
       MeshOptions options;
-      options.windows = windows;
+      options.shared = shared;
       const auto mesh = make_mesh_core(world, shape, axis_names(2), options);
       const Extents extents{11, 10};
       const Sharding s{{0}, {1}};

@@ -36,8 +36,9 @@ long run_cases(const char* name, std::uint64_t otherwise, int count,
       MeshOptions options;
       options.machine = some_machine(random);
       options.check = check;
-      options.windows =
-          observer != nullptr ? Windows::off : Windows::automatic;  // MPI sees nothing of windows
+      options.shared = observer != nullptr
+                           ? Shared::off
+                           : Shared::automatic;  // MPI sees nothing of shared memory
       options.arena_bytes = number % 2 == 0 ? 0 : 1 << 20;
       const auto mesh = make_mesh_core(transport, shape, axis_names(shape.rank()), options);
       for (int i = 0; i < count; ++i)

@@ -10,20 +10,20 @@
 using namespace tessera;
 using namespace support;
 
-TEST_CASE("products in rounds under MPI, with windows and without") {
+TEST_CASE("products in rounds under MPI, with shared memory and without") {
   const auto world = mpi_transport(MPI_COMM_WORLD);
   const std::uint64_t seed = seed_for("products in rounds under MPI", 92, world->process() == 0);
   std::atomic<int> loops = 0;
   int wrong = 0;
-  for (const bool windows : {false, true}) {
+  for (const bool shared : {false, true}) {
     Signature signature;
-    observer = windows ? nullptr : &signature;  // MPI sees nothing of windows
+    observer = shared ? nullptr : &signature;  // MPI sees nothing of shared memory
     std::uint64_t number = 0;
     for (int axes = 1; axes <= 2; ++axes)
       for (const MeshShape& shape : meshes_of(world->size(), axes))
         for (MeshOptions options : looping_options()) {
-          options.windows = windows ? Windows::on : Windows::off;
-          options.check = windows ? Check::communicating : Check::normal;  // which is a call, too
+          options.shared = shared ? Shared::on : Shared::off;
+          options.check = shared ? Check::communicating : Check::normal;  // which is a call, too
           Random random(seed + 1000 * ++number);
           const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
           for (int i = 0; i < 20; ++i)
@@ -32,7 +32,7 @@ TEST_CASE("products in rounds under MPI, with windows and without") {
               MESSAGE(text);
         }
     observer = nullptr;
-    if (!windows && world->size() > 1) CHECK(signature.calls > 0);
+    if (!shared && world->size() > 1) CHECK(signature.calls > 0);
   }
   CHECK(wrong == 0);
   if (world->process() == 0 && world->size() > 1) CHECK(loops > 0);

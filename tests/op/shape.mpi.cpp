@@ -25,7 +25,8 @@ void run_cases(const char* name, std::uint64_t otherwise, bool watched) {
       options.machine = some_machine(random);
       options.check = watched ? Check::normal
                               : Check::communicating;  // the comparison of operators is a call too
-      options.windows = watched ? Windows::off : Windows::automatic;  // MPI sees nothing of windows
+      options.shared =
+          watched ? Shared::off : Shared::automatic;  // MPI sees nothing of shared memory
       const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
       if (const std::string text = wrong_detour(mesh); !text.empty() && ++wrong <= 3) MESSAGE(text);
       for (int i = 0; i < 40; ++i)

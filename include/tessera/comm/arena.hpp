@@ -40,15 +40,15 @@ struct Block {
 class Arena {
  public:
   /// An arena of `source`'s memory; a null source makes a dry arena, which counts and holds
-  /// nothing. `window` is shared memory: if it has bytes, it is used first and belongs to the
+  /// nothing. `shared` is shared memory: if it has bytes, it is used first and belongs to the
   /// caller. `limit` bounds in_use().
   /// A given limit is trusted; without one the arena asks the source how much is left before it
   /// takes more, and each of `sharers` processes may use an equal part of that.
-  explicit Arena(std::shared_ptr<MemorySource> source, void* window = nullptr,
-                 Index window_bytes = 0, Index limit = max_int64, int sharers = 1)
+  explicit Arena(std::shared_ptr<MemorySource> source, void* shared = nullptr,
+                 Index shared_bytes = 0, Index limit = max_int64, int sharers = 1)
       : source_(std::move(source)), limit_(limit), sharers_(sharers) {
-    if (window != nullptr) add_range(window, window_bytes, window_bytes);
-    window_bytes_ = capacity_;
+    if (shared != nullptr) add_range(shared, shared_bytes, shared_bytes);
+    shared_bytes_ = capacity_;
   }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -75,7 +75,7 @@ class Arena {
         block.offset = free_.take(charge);
       }
       block.data = address(block.offset);
-      block.shared = block.offset < window_bytes_;
+      block.shared = block.offset < shared_bytes_;
     }
     block.serial = ++serial_;
     in_use_ += charge;
@@ -114,7 +114,7 @@ class Arena {
   /// Returns the bytes of memory held, in blocks or free.
   Index capacity() const { return capacity_; }
   /// Returns the bytes of shared memory.
-  Index window_bytes() const { return window_bytes_; }
+  Index shared_bytes() const { return shared_bytes_; }
 
   /// Gives the private memory back. Blocks still given out become invalid, and nothing can be
   /// allocated.
@@ -126,7 +126,7 @@ class Arena {
     for (const Chunk& chunk : chunks_)
       if (chunk.raw != nullptr) source_->release(chunk.raw, chunk.raw_bytes);
     chunks_.clear();
-    capacity_ = window_bytes_ = 0;
+    capacity_ = shared_bytes_ = 0;
   }
 
  private:
@@ -216,7 +216,7 @@ class Arena {
   int sharers_;
   detail::FreeRanges free_;
   std::vector<Chunk> chunks_;
-  Index window_bytes_ = 0;
+  Index shared_bytes_ = 0;
   Index capacity_ = 0;
   Index in_use_ = 0;
   Index peak_ = 0;

@@ -9,8 +9,8 @@
 ///     ledger.count(all_reduce)
 ///
 /// Laws: totals are the sums over kinds and groups; a dry run and a real run of the same program
-/// have the same ledger, except for window_bytes(), the payload that went through a node's shared
-/// memory (comm/shared/windows.hpp).
+/// have the same ledger, except for shared_bytes(), the payload that went through a node's shared
+/// memory (comm/shared/setting.hpp).
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +46,7 @@ class Ledger {
     if (recording_) calls_.push_back(call);
   }
 
-  void add_window_bytes(Index bytes) { window_bytes_ += bytes; }
+  void add_shared_bytes(Index bytes) { shared_bytes_ += bytes; }
 
   /// Starts or stops keeping a copy of every call; copies stay until reset().
   void record_calls(bool on) { recording_ = on; }
@@ -56,7 +56,7 @@ class Ledger {
   void reset() {
     for (auto& row : cells_) row.fill({});
     calls_.clear();
-    window_bytes_ = 0;
+    shared_bytes_ = 0;
   }
 
   const Traffic& of(Collective kind, AxisSet group) const {
@@ -96,7 +96,7 @@ class Ledger {
   /// Returns the bytes of payload that went between nodes, by the machine model.
   Index network_bytes() const { return total().network_bytes; }
   /// Returns the bytes of payload that went through shared memory.
-  Index window_bytes() const { return window_bytes_; }
+  Index shared_bytes() const { return shared_bytes_; }
 
  private:
   static constexpr std::uint32_t groups = 1u << max_axes;
@@ -106,7 +106,7 @@ class Ledger {
 
   std::array<std::array<Traffic, groups>, collective_kinds> cells_{};
   std::vector<Call> calls_;
-  Index window_bytes_ = 0;
+  Index shared_bytes_ = 0;
   bool recording_ = false;
 };
 

@@ -5,8 +5,8 @@
 ///
 ///     make_mesh_core(transport, shape, names, {.check = Check::communicating, .time_limit = 30});
 ///
-/// Laws: check level, machine model, arena size and windows are the same on all processes of a
-/// mesh; making a mesh reports any difference.
+/// Laws: check level, machine model, arena size and use of shared memory are the same on all
+/// processes of a mesh; making a mesh reports any difference.
 #include <tessera/base/math.hpp>
 #include <tessera/comm/check.hpp>
 #include <tessera/comm/detail/variables.hpp>
@@ -31,8 +31,8 @@ struct MeshOptions {
   Machine machine{};
   bool find_nodes = true;  ///< where machine.processes_per_node is 0: as the transport knows it, if
                            ///< nodes are of one size and made of consecutive processes
-  Wait wait = Wait::automatic;           ///< automatic: as the transport
-  Windows windows = Windows::automatic;  ///< automatic: as the transport
+  Wait wait = Wait::automatic;        ///< automatic: as the transport
+  Shared shared = Shared::automatic;  ///< automatic: as the transport
   double time_limit = -1;  ///< seconds a call may wait; 0: no limit; negative: as the transport
   Index arena_bytes = -1;  ///< of shared memory on the node for each process; 0: none; negative:
                            ///< TESSERA_ARENA_BYTES, else a modest size
@@ -60,7 +60,7 @@ inline DeviceAssignment assignment_of(const MeshShape& shape, const MeshOptions&
 inline TransportSettings mesh_settings(const Transport& parent, const MeshOptions& options) {
   TransportSettings settings = parent.settings();
   if (options.wait != Wait::automatic) settings.wait = options.wait;
-  if (options.windows != Windows::automatic) settings.windows = options.windows;
+  if (options.shared != Shared::automatic) settings.shared = options.shared;
   if (options.time_limit >= 0) settings.time_limit = options.time_limit;
   return settings;
 }

@@ -21,7 +21,7 @@
 #include <tessera/base/math.hpp>
 #include <tessera/comm/blackboard.hpp>
 #include <tessera/comm/shared/block.hpp>
-#include <tessera/comm/shared/windows.hpp>
+#include <tessera/comm/shared/setting.hpp>
 #include <tessera/comm/wait.hpp>
 #include <tessera/mesh/call.hpp>
 
@@ -81,17 +81,17 @@ class Group {
                                                         void* receive);
 
   /// Returns the blocks of all members, this process's being `block`, for all to read in place;
-  /// nullptr on all members where windows are off, the members are not on one node, or a block does
-  /// not lie in the arena's shared memory. Communication: small, in no ledger. Collective over: the
-  /// members. The blocks must live as long as any of these objects is used.
+  /// nullptr on all members where shared memory is off, the members are not on one node, or a block
+  /// does not lie in the arena's shared memory. Communication: small, in no ledger. Collective
+  /// over: the members. The blocks must live as long as any of these objects is used.
   virtual std::unique_ptr<SharedBlock> share(const void* block, Index bytes) {
     static_cast<void>(block);
     static_cast<void>(bytes);
     return nullptr;
   }
 
-  /// Returns the payload so far of calls that went through shared memory (comm/shared/windows.hpp).
-  virtual Index window_bytes() const { return 0; }
+  /// Returns the payload so far of calls that went through shared memory (comm/shared/setting.hpp).
+  virtual Index shared_bytes() const { return 0; }
 };
 
 /// Starts the call anew each time.
@@ -130,25 +130,25 @@ struct TransportSettings {
                                  ///< always where MPI (before 4.0) has no such functions
   int processes_per_node = -1;   ///< consecutive processes of the job that share a node; 0: all;
                                  ///< negative: as MPI tells; the same on all processes
-  Windows windows = Windows::automatic;
-  Index window_least = Index{64} << 10;  ///< bytes of a group's call (all its pieces) from which
-                                         ///< windows are used; the same on all processes
-  Index window_small_after = 32;  ///< smaller calls that a group of two, whose sums have one order,
-                                  ///< leaves to MPI before they too go through windows; the same on
-                                  ///< all processes
-  Index window_stage = Index{1} << 20;  ///< bytes of staging memory of a process for each group
-                                        ///< that uses windows; the same on all processes
+  Shared shared = Shared::automatic;
+  Index shared_least = Index{64} << 10;  ///< bytes of a group's call (all its pieces) from which
+                                         ///< shared memory is used; the same on all processes
+  Index shared_small_after = 32;  ///< smaller calls that a group of two, whose sums have one order,
+                                  ///< leaves to MPI before they too go through shared memory; the
+                                  ///< same on all processes
+  Index shared_stage = Index{1} << 20;  ///< bytes of staging memory of a process for each group
+                                        ///< that uses shared memory; the same on all processes
 };
 
 namespace detail {
-/// Returns the default settings, changed by TESSERA_WAIT, TESSERA_TIME_LIMIT, TESSERA_WINDOWS,
+/// Returns the default settings, changed by TESSERA_WAIT, TESSERA_TIME_LIMIT, TESSERA_SHARED,
 /// TESSERA_LARGE_COUNT (a number of elements), TESSERA_LARGE_CALLS (whole or pieces) and
 /// TESSERA_PROCESSES_PER_NODE. Throws UsageError when one of them has a wrong value.
 inline TransportSettings settings_from_environment() {
   TransportSettings settings;
   settings.wait = wait_from_environment();
   settings.time_limit = detail::number_variable("TESSERA_TIME_LIMIT", settings.time_limit);
-  settings.windows = windows_from_environment();
+  settings.shared = shared_from_environment();
   const double most = detail::number_variable("TESSERA_LARGE_COUNT", INT_MAX);
   if (most < 1 || most > INT_MAX)
     throw UsageError("TESSERA_LARGE_COUNT is a number of elements from 1 to 2147483647");

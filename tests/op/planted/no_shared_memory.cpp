@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   shm_is_full = true;
   const int code = run_main(argc, argv, [](Environment& env) {
     MeshOptions options;
-    options.windows = Windows::on;
+    options.shared = Shared::on;
     options.time_limit = 1;
     const auto mesh = make_mesh<Grid>(env, sizes<Grid>(3), options);
     const auto x =
@@ -55,8 +55,8 @@ int main(int argc, char** argv) {
     const double total = to_host(sum<"ij->j">(x)).values[7];
     if (env.process() == 0)
       std::printf("the sum is %g, through windows went %lld bytes, the arena's window has %lld\n",
-                  total, static_cast<long long>(mesh.ledger().window_bytes()),
-                  static_cast<long long>(mesh.arena().window_bytes()));
+                  total, static_cast<long long>(mesh.ledger().shared_bytes()),
+                  static_cast<long long>(mesh.arena().shared_bytes()));
     std::fflush(stdout);
     if (env.process() == 2) std::this_thread::sleep_for(std::chrono::seconds(60));
     replicate(x);

@@ -64,7 +64,7 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
   for (const std::int64_t value :
        {options.arena_bytes, options.workspace_limit, static_cast<std::int64_t>(options.strict),
         static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
-        static_cast<std::int64_t>(transport.settings().windows),
+        static_cast<std::int64_t>(transport.settings().shared),
         static_cast<std::int64_t>(options.find_nodes),
         static_cast<std::int64_t>(transport.settings().processes_per_node),
         static_cast<std::int64_t>(transport.settings().large_count),
@@ -80,8 +80,8 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
                           "for a mesh " + mesh + " (version " + std::to_string(version.major) +
                               "." + std::to_string(version.minor) + "." +
                               std::to_string(version.patch) + ", check " +
-                              std::string(name_of(options.check)) + ", windows " +
-                              std::string(name_of(transport.settings().windows)) + ", arena " +
+                              std::string(name_of(options.check)) + ", shared memory " +
+                              std::string(name_of(transport.settings().shared)) + ", arena " +
                               std::to_string(options.arena_bytes) + ", workspace limit " +
                               std::to_string(options.workspace_limit) + ", large count " +
                               std::to_string(transport.settings().large_count) +
@@ -99,13 +99,13 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
 /// Returns the memory of a mesh: within its shared memory, where it has any.
 inline std::unique_ptr<Arena> open_arena(Transport& transport, const MeshOptions& options) {
   if (transport.dry()) return std::make_unique<Arena>(nullptr, nullptr, 0, options.memory_limit);
-  SharedMemory window;
+  SharedMemory shared;
   if (default_memory_is_host && options.arena_bytes != 0) {
     const double variable = number_variable("TESSERA_ARENA_BYTES", -1);
-    window = transport.reserve_shared(options.arena_bytes > 0 ? options.arena_bytes
+    shared = transport.reserve_shared(options.arena_bytes > 0 ? options.arena_bytes
                                                               : static_cast<Index>(variable));
   }
-  return std::make_unique<Arena>(default_memory(), window.base, window.bytes, options.memory_limit,
+  return std::make_unique<Arena>(default_memory(), shared.base, shared.bytes, options.memory_limit,
                                  transport.sharers());
 }
 

@@ -88,9 +88,9 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
                                           detail::control_purpose);
       detail::check_together(*over.control, call, label, where);
     }
-    const Index before = members.window_bytes();
+    const Index before = members.shared_bytes();
     make(members);
-    ledger_.add_window_bytes(members.window_bytes() - before);
+    ledger_.add_shared_bytes(members.shared_bytes() - before);
   });
 }
 
@@ -107,7 +107,7 @@ TESSERA_FUNCTION void MeshCore::start(detail::RepeatedCall& repeated, const Call
 TESSERA_FUNCTION void MeshCore::start(detail::SharedBlock& block, const void* packed, Index bytes,
                                       const Call& call, std::string_view label, Where where) {
   make_call(call, label, where, [&](detail::Group&) { block.offer(packed, bytes); });
-  ledger_.add_window_bytes(detail::payload_bytes(call));
+  ledger_.add_shared_bytes(detail::payload_bytes(call));
 }
 
 TESSERA_FUNCTION std::unique_ptr<detail::PendingCall> MeshCore::start(

@@ -22,12 +22,15 @@
 namespace tessera::detail {
 
 /// All variables that are read; README.md says what each means.
-inline constexpr std::string_view known_variables[] = {
-    "TESSERA_ARENA_BYTES",      "TESSERA_CHECK",
-    "TESSERA_LARGE_CALLS",      "TESSERA_LARGE_COUNT",
-    "TESSERA_PLAN_CACHE_BYTES", "TESSERA_PROCESSES_PER_NODE",
-    "TESSERA_TIME_LIMIT",       "TESSERA_WAIT",
-    "TESSERA_WINDOWS"};
+inline constexpr std::string_view known_variables[] = {"TESSERA_ARENA_BYTES",
+                                                       "TESSERA_CHECK",
+                                                       "TESSERA_LARGE_CALLS",
+                                                       "TESSERA_LARGE_COUNT",
+                                                       "TESSERA_PLAN_CACHE_BYTES",
+                                                       "TESSERA_PROCESSES_PER_NODE",
+                                                       "TESSERA_TIME_LIMIT",
+                                                       "TESSERA_WAIT",
+                                                       "TESSERA_SHARED"};
 
 /// The name of one of them.
 struct Variable {

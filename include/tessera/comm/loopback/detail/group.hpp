@@ -30,7 +30,7 @@ class LoopbackGroup final : public Group {
         own_(own),
         process_(process),
         time_limit_(settings.time_limit),
-        shares_(settings.windows == Windows::on) {}
+        shares_(settings.shared == Shared::on) {}
 
   int own() const override { return own_; }
   int size() const override { return room_->size(); }
@@ -44,7 +44,7 @@ class LoopbackGroup final : public Group {
     raise(world_->alarm().failure());
   }
 
-  /// Only where windows are `on`: the threads of a process can read all memory without it.
+  /// Only where it is `on`: the threads of a process can read all memory without it.
   inline std::unique_ptr<SharedBlock> share(const void* block, Index bytes) override;
 
  private:
@@ -70,8 +70,8 @@ class LoopbackGroup final : public Group {
 class LoopbackSharedBlock final : public SharedBlock {
  public:
   using Turns = std::shared_ptr<SharedTurns>;
-  LoopbackSharedBlock(std::shared_ptr<LoopbackWorld> world, int process, double time_limit,
-                      int own, std::vector<Turns> turns, std::vector<Member> members)
+  LoopbackSharedBlock(std::shared_ptr<LoopbackWorld> world, int process, double time_limit, int own,
+                      std::vector<Turns> turns, std::vector<Member> members)
       : SharedBlock(own, *turns[static_cast<std::size_t>(own)], std::move(members),
                     ~std::uintptr_t{0}),
         world_(std::move(world)),

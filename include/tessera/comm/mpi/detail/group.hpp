@@ -3,8 +3,8 @@
 /// @file
 /// Calls made through MPI: the plain function when call.even, else the v-form; blocking when the
 /// process spins, else the nonblocking form and a nap; point to point for permutes and exchanges.
-/// Where windows are on and all members are on one node, a call may go through shared memory
-/// instead (comm/shared/windows.hpp), which the first such call sets up.
+/// Where shared memory is on and all members are on one node, a call may go through shared memory
+/// instead (comm/shared/setting.hpp), which the first such call sets up.
 ///
 ///     MpiGroup(handles, context, comm, members, settings).run(call, send, receive);
 ///
@@ -30,7 +30,7 @@
 #include <tessera/comm/mpi/detail/pending.hpp>
 #include <tessera/comm/mpi/detail/repeated.hpp>
 #include <tessera/comm/mpi/detail/share_block.hpp>
-#include <tessera/comm/mpi/detail/window_team.hpp>
+#include <tessera/comm/mpi/detail/shared_team.hpp>
 
 namespace tessera::detail {
 
@@ -47,14 +47,14 @@ class MpiGroup final : public Group {
         settings_(settings) {
     check(MPI_Comm_rank(comm_, &own_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
-    windows_ = settings_.windows != Windows::off && size_ > 1 &&
-               std::all_of(members_.begin(), members_.end(),
-                           [&](int member) { return context_->place_on_node(member) >= 0; });
+    shares_ = settings_.shared != Shared::off && size_ > 1 &&
+              std::all_of(members_.begin(), members_.end(),
+                          [&](int member) { return context_->place_on_node(member) >= 0; });
   }
 
   int own() const override { return own_; }
   int size() const override { return size_; }
-  Index window_bytes() const override { return window_bytes_; }
+  Index shared_bytes() const override { return shared_bytes_; }
 
   std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive) override {
     const bool large = is_large(call, settings_.large_count);
@@ -91,7 +91,7 @@ class MpiGroup final : public Group {
   std::unique_ptr<SharedBlock> share(const void* block, Index bytes) override {
     context_->require_open();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
-    if (!windows_ || !make_team()) return nullptr;
+    if (!shares_ || !make_team()) return nullptr;
     if (places_ == nullptr) places_ = std::make_shared<TurnPlaces>();
     return share_block(handles_, context_, settings_, comm_, *team_, places_, own_, size_, block,
                        bytes);
@@ -100,7 +100,7 @@ class MpiGroup final : public Group {
   void run(const Call& call, const void* send, void* receive) override {
     context_->require_open();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
-    if (windows_ && wants_windows(call) && run_in_windows(call, send, receive)) return;
+    if (shares_ && wants_windows(call) && run_in_windows(call, send, receive)) return;
     const auto* from = static_cast<const char*>(send);
     auto* to = static_cast<char*>(receive);
     if (!is_large(call, settings_.large_count)) return run_with<SmallCalls>(call, from, to, small_);
@@ -113,17 +113,17 @@ class MpiGroup final : public Group {
  private:
   /// Returns the same on all members, which make their calls in the same order.
   bool wants_windows(const Call& call) {
-    if (window_weight(call) >= settings_.window_least) return true;
-    return size_ == 2 && ++small_calls_ > settings_.window_small_after;
+    if (window_weight(call) >= settings_.shared_least) return true;
+    return size_ == 2 && ++small_calls_ > settings_.shared_small_after;
   }
-  /// Makes the window team at the first call; returns whether there is one, the same on all
+  /// Makes the shared team at the first call; returns whether there is one, the same on all
   /// members.
   bool make_team() {
     if (team_ == nullptr) {
-      team_ = make_window_team(*context_, *handles_, comm_, members_, settings_);
-      windows_ = team_ != nullptr;  // asked once
+      team_ = make_shared_team(*context_, *handles_, comm_, members_, settings_);
+      shares_ = team_ != nullptr;  // asked once
     }
-    return windows_;
+    return shares_;
   }
   /// Makes the call, or returns false on all members. Collective over: the group.
   bool run_in_windows(const Call& call, const void* send, void* receive) {
@@ -136,7 +136,7 @@ class MpiGroup final : public Group {
       if (!in_steps) return false;
       team_->run(call, send, receive, wait);
     }
-    window_bytes_ += payload_bytes(call);
+    shared_bytes_ += payload_bytes(call);
     return true;
   }
 
@@ -294,7 +294,7 @@ class MpiGroup final : public Group {
         for (const Piece& piece : call.send)
           cut(piece.count, [&](Index first, int count) {
             char* to = piece.peer == own_ ? receive + (call.receive.front().offset + first) * size
-                                           : nullptr;
+                                          : nullptr;
             MPI_Request request = MPI_REQUEST_NULL;
             check(MPI_Ireduce(send + (piece.offset + first) * size, to, count, type, op, piece.peer,
                               comm_, &request),
@@ -377,10 +377,10 @@ class MpiGroup final : public Group {
   TransportSettings settings_;
   int own_ = 0;
   int size_ = 1;
-  bool windows_ = false;
-  std::unique_ptr<WindowTeam> team_;
+  bool shares_ = false;
+  std::unique_ptr<SharedTeam> team_;
   std::shared_ptr<TurnPlaces> places_;  ///< for turns of shared blocks
-  Index window_bytes_ = 0;
+  Index shared_bytes_ = 0;
   Index small_calls_ = 0;
   MpiRows<SmallCalls> small_;
 #if TESSERA_MPI_LARGE_COUNTS

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include <tessera/comm/mpi/detail/context.hpp>
-#include <tessera/comm/mpi/detail/window_team.hpp>
+#include <tessera/comm/mpi/detail/shared_team.hpp>
 
 namespace tessera::detail {
 

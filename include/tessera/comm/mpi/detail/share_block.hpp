@@ -10,7 +10,7 @@
 
 #include <tessera/comm/mpi/detail/context.hpp>
 #include <tessera/comm/mpi/detail/repeated.hpp>
-#include <tessera/comm/mpi/detail/window_team.hpp>
+#include <tessera/comm/mpi/detail/shared_team.hpp>
 
 namespace tessera::detail {
 
@@ -19,9 +19,10 @@ namespace tessera::detail {
 inline std::unique_ptr<SharedBlock> share_block(const std::shared_ptr<MpiHandles>& handles,
                                                 const std::shared_ptr<MpiContext>& context,
                                                 const TransportSettings& settings, MPI_Comm comm,
-                                                WindowTeam& team,
-                                                const std::shared_ptr<TurnPlaces>& places, int own_place,
-                                                int size, const void* block, Index bytes) {
+                                                SharedTeam& team,
+                                                const std::shared_ptr<TurnPlaces>& places,
+                                                int own_place, int size, const void* block,
+                                                Index bytes) {
   std::size_t place = 0;
   while (place < places->size() && (*places)[place]) ++place;
   // Where the block lies, where its turns lie, and where the turns begin.

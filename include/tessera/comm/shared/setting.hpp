@@ -2,9 +2,9 @@
 #pragma once
 /// @file
 /// Whether collectives among the processes of one node go through shared memory (MPI's shared
-/// windows), and not through MPI's collectives. comm/shared/window_team.hpp does it.
+/// windows), and not through MPI's collectives. comm/shared/team.hpp does it.
 ///
-///     detail::may_use_windows(Windows::automatic, true) == true     // a core for each process
+///     detail::may_share(Shared::automatic, true) == true     // a core for each process
 ///
 /// Laws: the choice is the same on all members of a group; the cost of a call (its payload) and
 /// results computed from integers do not depend on it. Results computed from floats do not depend
@@ -23,24 +23,24 @@ namespace tessera {
 /// shared memory, and in a group of two also small ones (comm/transport.hpp); so do permutes,
 /// exchanges and uneven all-to-alls, if all their data lie in the arenas' shared memory or fit the
 /// staging memory.
-enum class Windows : std::uint8_t { automatic, off, on };
+enum class Shared : std::uint8_t { automatic, off, on };
 
-/// Returns the name that TESSERA_WINDOWS accepts.
-constexpr std::string_view name_of(Windows windows) {
-  return windows == Windows::off ? "off" : windows == Windows::on ? "on" : "auto";
+/// Returns the name that TESSERA_SHARED accepts.
+constexpr std::string_view name_of(Shared shared) {
+  return shared == Shared::off ? "off" : shared == Shared::on ? "on" : "auto";
 }
 
 namespace detail {
-/// Returns the choice named by the environment variable TESSERA_WINDOWS (auto, off or on), else
+/// Returns the choice named by the environment variable TESSERA_SHARED (auto, off or on), else
 /// `otherwise`. Throws UsageError for any other text.
-inline Windows windows_from_environment(Windows otherwise = Windows::automatic) {
-  const int chosen = detail::choice_variable("TESSERA_WINDOWS", {"auto", "off", "on"});
-  return chosen < 0 ? otherwise : static_cast<Windows>(chosen);
+inline Shared shared_from_environment(Shared otherwise = Shared::automatic) {
+  const int chosen = detail::choice_variable("TESSERA_SHARED", {"auto", "off", "on"});
+  return chosen < 0 ? otherwise : static_cast<Shared>(chosen);
 }
 
 /// It asks for cores and not for how a mesh waits, since waiting must not change results.
-constexpr bool may_use_windows(Windows asked, bool core_for_each_process) {
-  return asked == Windows::on || (asked == Windows::automatic && core_for_each_process);
+constexpr bool may_share(Shared asked, bool core_for_each_process) {
+  return asked == Shared::on || (asked == Shared::automatic && core_for_each_process);
 }
 
 /// Returns the bytes that decide whether a call goes through shared memory: a number that every

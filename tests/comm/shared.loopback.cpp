@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: transport
-// Window teams without MPI: each member is a thread, and what they share is ordinary memory.
+// Shared teams without MPI: each member is a thread, and what they share is ordinary memory.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include <tessera/comm/shared/window_team.hpp>
+#include <tessera/comm/shared/team.hpp>
 #include <tessera/comm/transport.hpp>
 
 #include "comm/collective_cases.hpp"
@@ -23,14 +23,14 @@ namespace {
 
 /// The memory that `size` members share.
 struct Memory {
-  std::vector<detail::WindowMember> members;
-  std::vector<std::unique_ptr<detail::WindowFlags>> flags;
+  std::vector<detail::SharedMember> members;
+  std::vector<std::unique_ptr<detail::SharedFlags>> flags;
   std::vector<std::unique_ptr<std::byte[]>> stages;
   std::vector<std::unique_ptr<std::byte[]>> arenas;
 
   Memory(int size, Index half, Index arena) {
     for (int i = 0; i < size; ++i) {
-      flags.push_back(std::make_unique<detail::WindowFlags>());
+      flags.push_back(std::make_unique<detail::SharedFlags>());
       stages.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(2 * half)));
       arenas.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(arena)));
       members.push_back({flags.back().get(), stages.back().get(), arenas.back().get()});
@@ -86,7 +86,7 @@ class TeamGroup final : public detail::Group {
   int size_;
   std::byte* arena_;
   Index arena_bytes_;
-  detail::WindowTeam team_;
+  detail::SharedTeam team_;
   int calls_ = 0;
   int together_ = 0;
 };
@@ -114,7 +114,7 @@ template <class T> std::string all_wrong(detail::Group& group, Index scale) {
 
 }  // namespace
 
-TEST_CASE("window teams reduce NaN, infinities, zeros and ends of ranges as plain rules do") {
+TEST_CASE("shared teams reduce NaN, infinities, zeros and ends of ranges as plain rules do") {
   constexpr Index arena = 1 << 16;
   for (const int size : {1, 2, 3, 4, 6})
     for (const Index half : {Index{512}, Index{4096}}) {
@@ -131,7 +131,7 @@ TEST_CASE("window teams reduce NaN, infinities, zeros and ends of ranges as plai
     }
 }
 
-TEST_CASE("a window team gives what plain loops give: one step and many, staged and in place") {
+TEST_CASE("a shared team gives what plain loops give: one step and many, staged and in place") {
   constexpr Index arena = 1 << 16;
   for (const int size : {1, 2, 3, 4, 6, 8})
     for (const Index half : {Index{512}, Index{4096}})
@@ -191,7 +191,7 @@ TEST_CASE("floating sums go in the order of the members, to the last bit") {
   }
 }
 
-TEST_CASE("what decides about windows is known to all members") {
+TEST_CASE("what decides about shared memory is known to all members") {
   for (const cases::Shape shape : cases::shapes)
     for (const Collective kind : cases::kinds) {
       Index first = 0;
@@ -204,18 +204,18 @@ TEST_CASE("what decides about windows is known to all members") {
           CHECK(weight == c.call.bound * 8);
       }
     }
-  CHECK(detail::may_use_windows(Windows::on, false));
-  CHECK_FALSE(detail::may_use_windows(Windows::off, true));
-  CHECK(detail::may_use_windows(Windows::automatic, true));
-  CHECK_FALSE(detail::may_use_windows(Windows::automatic, false));
+  CHECK(detail::may_share(Shared::on, false));
+  CHECK_FALSE(detail::may_share(Shared::off, true));
+  CHECK(detail::may_share(Shared::automatic, true));
+  CHECK_FALSE(detail::may_share(Shared::automatic, false));
 }
 
-TEST_CASE("TESSERA_WINDOWS is read strictly") {
-  setenv("TESSERA_WINDOWS", "off", 1);
-  CHECK(detail::settings_from_environment().windows == Windows::off);
-  setenv("TESSERA_WINDOWS", "open", 1);
+TEST_CASE("TESSERA_SHARED is read strictly") {
+  setenv("TESSERA_SHARED", "off", 1);
+  CHECK(detail::settings_from_environment().shared == Shared::off);
+  setenv("TESSERA_SHARED", "open", 1);
   CHECK_THROWS_AS(detail::settings_from_environment(), UsageError);
-  unsetenv("TESSERA_WINDOWS");
-  CHECK(detail::settings_from_environment().windows == Windows::automatic);
-  CHECK(name_of(Windows::automatic) == "auto");
+  unsetenv("TESSERA_SHARED");
+  CHECK(detail::settings_from_environment().shared == Shared::automatic);
+  CHECK(name_of(Shared::automatic) == "auto");
 }

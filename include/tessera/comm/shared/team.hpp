@@ -6,7 +6,7 @@
 /// flag, and then reads from the others; meanwhile the other half serves the next step. A send
 /// buffer in the arena's shared memory is read where it lies.
 ///
-///     WindowTeam team(members, own, half_bytes, arena, arena_bytes);
+///     SharedTeam team(members, own, half_bytes, arena, arena_bytes);
 ///     team.run(call, send, receive, [&](auto come) { while (!come()) pause(); });
 ///
 /// Laws: reductions go in the order of the members, so that the result depends on nothing else. A
@@ -20,18 +20,18 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/comm/detail/local_collective.hpp>
-#include <tessera/comm/shared/window_members.hpp>
+#include <tessera/comm/shared/members.hpp>
 #include <tessera/kernel/copy/stream_copy.hpp>
 #include <tessera/kernel/join.hpp>
 
 namespace tessera::detail {
 
-class WindowTeam : public WindowMembers {
+class SharedTeam : public SharedMembers {
  public:
   /// `half_bytes` is a multiple of 64 that leaves 64 bytes for each member.
-  WindowTeam(std::vector<WindowMember> members, int own, Index half_bytes,
+  SharedTeam(std::vector<SharedMember> members, int own, Index half_bytes,
              const std::byte* arena = nullptr, Index arena_bytes = 0)
-      : WindowMembers(std::move(members), own, half_bytes, arena, arena_bytes),
+      : SharedMembers(std::move(members), own, half_bytes, arena, arena_bytes),
         sources_(members_.size()) {}
 
   /// Makes a reduction, an all-gather or an even all-to-all; `wait(come)` returns once come() is
@@ -76,7 +76,7 @@ class WindowTeam : public WindowMembers {
       }
       enter({});
     });
-    wait_for_all(&WindowFlags::ready, step_ + 1, wait);
+    wait_for_all(&SharedFlags::ready, step_ + 1, wait);
     bool all = true;
     for (int member = 0; member < size(); ++member) all = all && source_of(member, step_) != cannot;
     if (all) take_pieces(call, from, static_cast<std::byte*>(receive), unit);
@@ -84,9 +84,9 @@ class WindowTeam : public WindowMembers {
     if (!all || job.source == 0) return all;
     for (const Piece& piece : call.send)
       if (sends_to_all(call.kind))
-        wait_for_all(&WindowFlags::finished, step_, wait);
+        wait_for_all(&SharedFlags::finished, step_, wait);
       else if (piece.count > 0)
-        wait_for(&WindowFlags::finished, piece.peer, step_, wait);
+        wait_for(&SharedFlags::finished, piece.peer, step_, wait);
     return true;
   }
 
@@ -199,7 +199,7 @@ class WindowTeam : public WindowMembers {
   /// what the others need.
   template <class Wait, class Put>
   void offer(const Job& job, std::uint64_t step, const Wait& wait, const Put& put) {
-    if (step >= 2) wait_for_all(&WindowFlags::finished, step - 1, wait);
+    if (step >= 2) wait_for_all(&SharedFlags::finished, step - 1, wait);
     own_flags().source[step % 2].store(job.source, std::memory_order_relaxed);
     put(half(own_, step));
     own_flags().ready.store(step + 1, std::memory_order_release);
@@ -250,14 +250,14 @@ class WindowTeam : public WindowMembers {
             copy_bytes(to, job.data + direct * job.size, count * job.size);
             continue;
           }
-          wait_for(&WindowFlags::ready, member, step_ + k + 1, wait);
+          wait_for(&SharedFlags::ready, member, step_ + k + 1, wait);
           copy_bytes(to, data_of(member, step_ + k, gathers ? 0 : own_ * slot, direct * job.size),
                      count * job.size);
         }
       own_flags().finished.store(step_ + k + 1, std::memory_order_release);
     }
     step_ += steps;
-    if (job.source != 0) wait_for_all(&WindowFlags::finished, step_, wait);
+    if (job.source != 0) wait_for_all(&SharedFlags::finished, step_, wait);
   }
 
   template <class Wait>
@@ -267,7 +267,7 @@ class WindowTeam : public WindowMembers {
     const Call& call = *job.call;
     const Index direct =
         (call.send[static_cast<std::size_t>(own_)].offset - job.first + start) * job.size;
-    wait_for_all(&WindowFlags::ready, step + 1, wait);
+    wait_for_all(&SharedFlags::ready, step + 1, wait);
     for (int member = 0; member < size(); ++member)
       sources_[static_cast<std::size_t>(member)] =
           member == own_ ? job.data + direct : data_of(member, step, own_ * slot, direct);
@@ -282,7 +282,7 @@ class WindowTeam : public WindowMembers {
     const Index n = call.send.front().count;
     job.source = 0;  // in place it is overwritten while others read
     offer(job, step_, wait, [&](std::byte* to) { stream_bytes(to, job.data, n * job.size); });
-    wait_for_all(&WindowFlags::ready, step_ + 1, wait);
+    wait_for_all(&SharedFlags::ready, step_ + 1, wait);
     for (int member = 0; member < size(); ++member)
       sources_[static_cast<std::size_t>(member)] = member == own_ ? job.data : half(member, step_);
     join(call.type, call.reduction, sources_.data(), size(), n,
@@ -323,7 +323,7 @@ class WindowTeam : public WindowMembers {
       const std::uint64_t step = step_ + k;
       const Index base = static_cast<Index>(k) * most;
       const auto [start, count] = part(k, own_);
-      wait_for_all(&WindowFlags::ready, step + 1, wait);
+      wait_for_all(&SharedFlags::ready, step + 1, wait);
       for (int member = 0; member < size(); ++member)
         sources_[static_cast<std::size_t>(member)] =
             member == own_ ? job.data + (base + start) * job.size
@@ -334,7 +334,7 @@ class WindowTeam : public WindowMembers {
       if (k + 1 < steps) put(k + 1);
       // In place, data that others still read must not be overwritten: a part is taken once all
       // have reduced.
-      wait_for_all(&WindowFlags::reduced, step + 1, wait);
+      wait_for_all(&SharedFlags::reduced, step + 1, wait);
       for (int turn = 1; turn < size(); ++turn) {
         const int member = (own_ + turn) % size();
         const auto [theirs, their_count] = part(k, member);

@@ -4,10 +4,10 @@
 /// The members of a group that read each other's memory: where the data of a step lies, and how one
 /// member waits for another.
 ///
-///     members.wait_for(&WindowFlags::ready, member, step + 1, wait);
+///     members.wait_for(&SharedFlags::ready, member, step + 1, wait);
 ///     const std::byte* theirs = members.data_of(member, step, staged, direct);
 ///
-/// Laws: as in comm/shared/window_flags.hpp.
+/// Laws: as in comm/shared/flags.hpp.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -15,14 +15,14 @@
 #include <vector>
 
 #include <tessera/base/math.hpp>
-#include <tessera/comm/shared/window_flags.hpp>
+#include <tessera/comm/shared/flags.hpp>
 
 namespace tessera::detail {
 
-class WindowMembers {
+class SharedMembers {
  public:
   Index arena_bytes() const { return arena_bytes_; }
-  const WindowMember& member(int i) const { return members_[static_cast<std::size_t>(i)]; }
+  const SharedMember& member(int i) const { return members_[static_cast<std::size_t>(i)]; }
   /// Returns the offset of [data, data + bytes) in this process's part of the arena's shared
   /// memory, or -1 when it lies elsewhere.
   Index offset_in_arena(const void* data, Index bytes) const {
@@ -30,7 +30,7 @@ class WindowMembers {
   }
 
  protected:
-  WindowMembers(std::vector<WindowMember> members, int own, Index half_bytes,
+  SharedMembers(std::vector<SharedMember> members, int own, Index half_bytes,
                 const std::byte* arena, Index arena_bytes)
       : members_(std::move(members)),
         own_(own),
@@ -38,8 +38,8 @@ class WindowMembers {
         arena_(arena),
         arena_bytes_(arena_bytes) {}
 
-  WindowFlags& own_flags() { return *members_[static_cast<std::size_t>(own_)].flags; }
-  const WindowFlags& flags_of(int member) const {
+  SharedFlags& own_flags() { return *members_[static_cast<std::size_t>(own_)].flags; }
+  const SharedFlags& flags_of(int member) const {
     return *members_[static_cast<std::size_t>(member)].flags;
   }
   int size() const { return static_cast<int>(members_.size()); }
@@ -69,14 +69,14 @@ class WindowMembers {
   }
 
   template <class Wait>
-  void wait_for(std::atomic<std::uint64_t> WindowFlags::*counter, int member, std::uint64_t value,
+  void wait_for(std::atomic<std::uint64_t> SharedFlags::*counter, int member, std::uint64_t value,
                 const Wait& wait) const {
     const std::atomic<std::uint64_t>& flag = flags_of(member).*counter;
     if (flag.load(std::memory_order_acquire) >= value) return;
     wait([&] { return flag.load(std::memory_order_acquire) >= value; });
   }
   template <class Wait>
-  void wait_for_all(std::atomic<std::uint64_t> WindowFlags::*counter, std::uint64_t value,
+  void wait_for_all(std::atomic<std::uint64_t> SharedFlags::*counter, std::uint64_t value,
                     const Wait& wait) const {
     for (int k = 1; k < size(); ++k) wait_for(counter, (own_ + k) % size(), value, wait);
   }
@@ -85,7 +85,7 @@ class WindowMembers {
     return flags_of(member).source[step % 2].load(std::memory_order_relaxed);
   }
 
-  std::vector<WindowMember> members_;
+  std::vector<SharedMember> members_;
   int own_;
   Index half_bytes_;
   const std::byte* arena_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Makes the shared memory of a WindowTeam for the members of one communicator, or finds that there
+/// Makes the shared memory of a SharedTeam for the members of one communicator, or finds that there
 /// is not enough.
 ///
-///     auto team = make_window_team(context, handles, comm, {0, 2}, settings);
+///     auto team = make_shared_team(context, handles, comm, {0, 2}, settings);
 ///     if (team != nullptr) team->run(...);
 ///
 /// Laws: all members get a team or none does; the window is freed with its communicator.
@@ -20,7 +20,7 @@
 #include <vector>
 
 #include <tessera/comm/mpi/detail/context.hpp>
-#include <tessera/comm/shared/window_team.hpp>
+#include <tessera/comm/shared/team.hpp>
 
 namespace tessera::detail {
 
@@ -38,12 +38,12 @@ inline bool populate(void* memory, Index bytes) {
 
 /// `members` are numbers of processes in the context, all on this node, in the order of `comm`.
 /// Collective over: the members. Communication: small all-reduces, and the making of a window.
-inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHandles& handles,
+inline std::unique_ptr<SharedTeam> make_shared_team(MpiContext& context, MpiHandles& handles,
                                                     MPI_Comm comm, const std::vector<int>& members,
                                                     const TransportSettings& settings) {
   constexpr Index page = 4096;
   const auto size = static_cast<Index>(members.size());
-  const Index half = round_up(max_of(settings.window_stage / 2, 64 * size), page);
+  const Index half = round_up(max_of(settings.shared_stage / 2, 64 * size), page);
   const Index head = round_up(static_cast<Index>(flag_bytes), page);
   const Index bytes = head + 2 * half;
   const auto all = [&](bool own) {
@@ -60,18 +60,18 @@ inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHand
   const bool there = populate(window.memory.base, bytes);
   if (there) {
     auto* const flags = static_cast<std::byte*>(window.memory.base);
-    new (flags) WindowFlags{};
+    new (flags) SharedFlags{};
     for (std::size_t i = 0; i < max_shared_blocks; ++i)
-      new (flags + sizeof(WindowFlags) + i * sizeof(SharedTurns)) SharedTurns{};
+      new (flags + sizeof(SharedFlags) + i * sizeof(SharedTurns)) SharedTurns{};
   }
   if (!all(there)) return nullptr;  // from here on all flags are zero
 
   int own = 0;
   check(MPI_Comm_rank(comm, &own), "MPI_Comm_rank");
-  std::vector<WindowMember> team;
+  std::vector<SharedMember> team;
   for (int i = 0; i < static_cast<int>(members.size()); ++i) {
     std::byte* part = window.part(i);
-    WindowMember member{std::launder(reinterpret_cast<WindowFlags*>(part)), part + head, nullptr};
+    SharedMember member{std::launder(reinterpret_cast<SharedFlags*>(part)), part + head, nullptr};
     if (!handles.windows.empty())
       member.arena =
           handles.windows.front().part(context.place_on_node(members[static_cast<std::size_t>(i)]));
@@ -79,7 +79,7 @@ inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHand
   }
   SharedMemory arena;
   if (!handles.windows.empty()) arena = handles.windows.front().memory;
-  return std::make_unique<WindowTeam>(std::move(team), own, half,
+  return std::make_unique<SharedTeam>(std::move(team), own, half,
                                       static_cast<const std::byte*>(arena.base), arena.bytes);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// What each member of a group tells the others through shared memory: how far it has come, in
-/// steps counted since the group's start, and where its data lies. comm/shared/window_team.hpp
+/// steps counted since the group's start, and where its data lies. comm/shared/team.hpp
 /// defines a step.
 ///
 ///     own.ready.store(step + 1, std::memory_order_release);        // my data of `step` are there
@@ -18,7 +18,7 @@
 namespace tessera::detail {
 
 /// Each counter has its own cache line, so that polling one does not slow writes to another.
-struct alignas(64) WindowFlags {
+struct alignas(64) SharedFlags {
   alignas(64) std::atomic<std::uint64_t> ready;     ///< steps whose data may be read
   alignas(64) std::atomic<std::uint64_t> reduced;   ///< steps whose own part is reduced
   alignas(64) std::atomic<std::uint64_t> finished;  ///< steps in which nothing more is read
@@ -32,17 +32,17 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// flags.
 inline constexpr int max_shared_blocks = 124;
 inline constexpr std::size_t flag_bytes =
-    sizeof(WindowFlags) + max_shared_blocks * sizeof(SharedTurns);
+    sizeof(SharedFlags) + max_shared_blocks * sizeof(SharedTurns);
 
 /// A member as this process addresses it: flags, two halves of staging memory, and the arena's
 /// shared memory or null.
-struct WindowMember {
-  WindowFlags* flags = nullptr;
+struct SharedMember {
+  SharedFlags* flags = nullptr;
   std::byte* stage = nullptr;
   const std::byte* arena = nullptr;
   SharedTurns* turns() const {
     return reinterpret_cast<SharedTurns*>(reinterpret_cast<std::byte*>(flags) +
-                                          sizeof(WindowFlags));
+                                          sizeof(SharedFlags));
   }
 };
 
