@@ -3,7 +3,7 @@
 // a process that does not come is still noticed.
 // processes: 3
 // program: its own
-// says: the sum is 4950, through windows went 0 bytes, the arena's window has 0
+// says: the sum is 4950, through shared memory went 0 bytes, the arena has 0
 // says: has waited longer than the limit of 1 s
 // says: .at no_shared_memory.cpp:
 // says: unknown .another node.
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
         from_function<ShardedTensor<double, Grid, P<data, _>>>(mesh, {100, 1000}, Ramp{});
     const double total = to_host(sum<"ij->j">(x)).values[7];
     if (env.process() == 0)
-      std::printf("the sum is %g, through windows went %lld bytes, the arena's window has %lld\n",
+      std::printf("the sum is %g, through shared memory went %lld bytes, the arena has %lld\n",
                   total, static_cast<long long>(mesh.ledger().shared_bytes()),
                   static_cast<long long>(mesh.arena().shared_bytes()));
     std::fflush(stdout);
