@@ -128,7 +128,7 @@ TEST_CASE("a wait of MPI's that fails names the call that was waited for") {
   auto spinning = transport(Wait::spin);
   auto other = everybody(*spinning);
   Call call = cases::make_case<float>(Collective::exchange, cases::Shape::even, Reduction::sum,
-                                      other->process(), other->size(), 1)
+                                      other->own(), other->size(), 1)
                   .call;
   static std::vector<float> buffers[2] = {std::vector<float>(1000), std::vector<float>(1000)};
   support::pmpi::fail("MPI_Wait", MPI_ERR_INTERN);

@@ -21,7 +21,7 @@ namespace {
 
 const std::shared_ptr<Transport>& world() { return support::world(); }
 
-TransportSettings shared(Shared asked, Wait wait, Index least = 1, Index stage = 16384,
+TransportSettings asking(Shared asked, Wait wait, Index least = 1, Index stage = 16384,
                          Index small_after = max_int64) {
   TransportSettings settings = world()->settings();
   settings.shared = asked;
@@ -49,7 +49,7 @@ TEST_CASE(
     "every call in every shape and type, through shared memory where it can, around the chunks") {
   for (const Wait wait : {Wait::nap, Wait::spin}) {
     if (wait == Wait::spin && world()->size() > 2) continue;  // more processes than cores
-    auto transport = world()->duplicate(shared(Shared::on, wait));
+    auto transport = world()->duplicate(asking(Shared::on, wait));
     auto group = group_of(transport);
     for (const Index scale : {1, 341, 342, 900}) {  // 3 * 341 floats: just below a half of 4096
       if (scale == 900 && world()->size() > 4) continue;
@@ -62,7 +62,7 @@ TEST_CASE(
 
 TEST_CASE("NaN, infinities, zeros of both signs and ends of ranges are reduced alike everywhere") {
   for (const Index stage : {4096, 65536}) {
-    auto group = group_of(world()->duplicate(shared(Shared::on, Wait::nap, 1, stage)));
+    auto group = group_of(world()->duplicate(asking(Shared::on, Wait::nap, 1, stage)));
     const std::string text = cases::all_special_wrong(*group);
     CHECK_MESSAGE(text.empty(), text);
     CHECK((group->shared_bytes() > 0) == (world()->size() > 1));
@@ -70,8 +70,8 @@ TEST_CASE("NaN, infinities, zeros of both signs and ends of ranges are reduced a
 }
 
 TEST_CASE("shared memory is used from the threshold on, and off is off") {
-  auto on = group_of(world()->duplicate(shared(Shared::on, Wait::nap, 4096)));
-  auto off = group_of(world()->duplicate(shared(Shared::off, Wait::nap, 4096)));
+  auto on = group_of(world()->duplicate(asking(Shared::on, Wait::nap, 4096)));
+  auto off = group_of(world()->duplicate(asking(Shared::off, Wait::nap, 4096)));
   std::vector<float> x(1024, 1.0f);
   const auto run = [&](detail::Group& group, Index count) {
     const Call call = sum_over_data(group, count);
@@ -149,9 +149,9 @@ TEST_CASE("floating sums are the same run after run, spinning or napping, staged
   mesh->collective(in_place, data, data, "sum", Where::here());
   CHECK(std::memcmp(first.data(), data, n * 4) == 0);
   if (p <= 2) {
-    auto spinning = group_of(world()->duplicate(shared(Shared::on, Wait::spin)));
+    auto spinning = group_of(world()->duplicate(asking(Shared::on, Wait::spin)));
     spinning->run(call, again.data(), first.data());
-    auto napping = group_of(world()->duplicate(shared(Shared::on, Wait::nap, 1, 1 << 20)));
+    auto napping = group_of(world()->duplicate(asking(Shared::on, Wait::nap, 1, 1 << 20)));
     napping->run(call, again.data(), x.data());
     CHECK(std::memcmp(first.data(), x.data(), n * 4) == 0);
   }
@@ -202,7 +202,7 @@ TEST_CASE(
 }
 
 TEST_CASE("where shared memory is too small, all members fall back to MPI") {
-  auto group = group_of(world()->duplicate(shared(Shared::on, Wait::nap, 1, Index{1} << 50)));
+  auto group = group_of(world()->duplicate(asking(Shared::on, Wait::nap, 1, Index{1} << 50)));
   const std::string text = cases::all_types_wrong(*group, 3);
   CHECK_MESSAGE(text.empty(), text);
   CHECK(group->shared_bytes() == 0);

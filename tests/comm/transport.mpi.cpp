@@ -149,13 +149,14 @@ TEST_CASE(
     for (const bool even : {true, false}) {
       std::vector<float> send(static_cast<std::size_t>(n * p + p * p));
       for (std::size_t i = 0; i < send.size(); ++i)
-        send[i] = std::sin(static_cast<float>(i) * 0.37f + 1.7f * static_cast<float>(nap->own())) *
-                  std::exp(0.1f * static_cast<float>(nap->own()));
+        send[i] =
+            std::sin(static_cast<float>(i) * 0.37f + 1.7f * static_cast<float>(nap->process())) *
+            std::exp(0.1f * static_cast<float>(nap->process()));
       Call call;
       call.kind = Collective::reduce_scatter;
       call.reduction = Reduction::sum;
       call.even = even;
-      call.own = nap->own();
+      call.own = nap->process();
       call.members = p;
       Index at = 0;
       for (int to = 0; to < p; ++to) {

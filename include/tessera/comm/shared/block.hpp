@@ -67,11 +67,11 @@ class SharedBlock {
   /// Begins a turn: the others may read until each has finished this turn.
   void offer(const void* packed = nullptr, Index bytes = 0) {
     ++turn_;
-    const auto at = reinterpret_cast<std::uintptr_t>(packed) - of(place_).base;
+    const auto at = reinterpret_cast<std::uintptr_t>(packed) - of(own_place_).base;
     const bool reachable =
         packed != nullptr && at <= reach_ && reach_ - at >= static_cast<std::uintptr_t>(bytes);
     own_.packed.store(reachable ? 1 + at : 0, std::memory_order_relaxed);
-    own_.offered.store(of(place_).offered + turn_, std::memory_order_release);
+    own_.offered.store(of(own_place_).offered + turn_, std::memory_order_release);
   }
   /// Returns whether the members from which pieces come have offered their blocks too.
   bool offered(const std::vector<Piece>& from) const {
@@ -85,7 +85,7 @@ class SharedBlock {
       wait(&SharedTurns::offered, &Member::offered, piece.peer, turn_);
   }
   /// Announces that this process reads nothing more in this turn.
-  void finish_reading() { own_.read.store(of(place_).read + turn_, std::memory_order_release); }
+  void finish_reading() { own_.read.store(of(own_place_).read + turn_, std::memory_order_release); }
   /// Waits until the members to which pieces go have finished `turn`. Throws CommunicationError.
   void wait_read(const std::vector<Piece>& to, std::uint64_t turn) {
     for (const Piece& piece : to) wait(&SharedTurns::read, &Member::read, piece.peer, turn);
@@ -94,8 +94,8 @@ class SharedBlock {
  protected:
   using Come = bool (*)(const void*);
   /// `reach`: the bytes of this process's memory that the others can address.
-  SharedBlock(int place, SharedTurns& own, std::vector<Member> members, std::uintptr_t reach)
-      : place_(place), own_(own), members_(std::move(members)), reach_(reach) {}
+  SharedBlock(int own_place, SharedTurns& own, std::vector<Member> members, std::uintptr_t reach)
+      : own_place_(own_place), own_(own), members_(std::move(members)), reach_(reach) {}
   /// Returns when come(what) is true; another member makes it true.
   virtual void wait_until(Come come, const void* what) = 0;
 
@@ -120,7 +120,7 @@ class SharedBlock {
     wait_until(&Awaited::come, &awaited);
   }
 
-  int place_;
+  int own_place_;
   SharedTurns& own_;
   std::vector<Member> members_;
   std::uintptr_t reach_;

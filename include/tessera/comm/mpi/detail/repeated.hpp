@@ -80,10 +80,10 @@ using TurnPlaces = std::array<bool, max_shared_blocks>;
 class MpiSharedBlock final : public SharedBlock {
  public:
   MpiSharedBlock(std::shared_ptr<MpiHandles> handles, std::shared_ptr<MpiContext> context,
-                 const TransportSettings& settings, int place, SharedTurns& own,
+                 const TransportSettings& settings, int own_place, SharedTurns& own,
                  std::vector<Member> members, std::uintptr_t reach,
                  std::shared_ptr<TurnPlaces> places, std::size_t place)
-      : SharedBlock(place, own, std::move(members), reach),
+      : SharedBlock(own_place, own, std::move(members), reach),
         handles_(std::move(handles)),
         context_(std::move(context)),
         settings_(settings),
