@@ -2,9 +2,15 @@
 // sanitized: preset address
 // A Transformer, written once: the same loss and gradients under all rules, and the collectives
 // that each set of rules is known for.
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
 #include <tessera/op/compile.hpp>
+#include <tessera/program/summary.hpp>
 
 #include "nn/decoder_case.hpp"
+#include "support/golden.hpp"
 
 namespace {
 using namespace nn_test;
@@ -64,7 +70,50 @@ template <class R> BlockPlan block_plan() {
   plan.parameters = parameter_table(block).bytes();
   return plan;
 }
+/// A decoder of one block under the rules R, on paper: each collective over each group of axes,
+/// with its calls and its payload on the process with most, forward, and forward and backward.
+template <class R> void add_totals(std::ostringstream& text, const char* rules) {
+  const auto mesh = dry_mesh<Grid>(2, 4);
+  Parameters<Grid> make(mesh, 3);
+  const auto weights = Decoder<On<R>>::like(make, large);
+  const auto loss = decoder_loss<R>(mesh, large.vocabulary, {.batch = 16, .sequence = 64});
+  const Program forward = dry_program(mesh, [&] { (void)loss(weights); });
+  const Program both = dry_program(mesh, [&] { (void)value_and_grad(loss)(weights); });
+  const auto ahead = by_axes(forward);
+  text << rules << "\n";
+  for (const CollectiveTotal& total : by_axes(both)) {
+    const auto same = [&](const CollectiveTotal& t) {
+      return t.axes == total.axes && t.collective == total.collective;
+    };
+    const auto found = std::find_if(ahead.begin(), ahead.end(), same);
+    std::string axes;
+    for (int axis = 0; axis < 2; ++axis)
+      if (total.axes.contains(axis))
+        axes += (axes.empty() ? "" : " x ") + std::string(Grid::names()[axis]);
+    text << "  " << std::left << std::setw(16) << name_of(total.collective) << std::setw(14) << axes
+         << std::right << std::setw(4) << (found == ahead.end() ? 0 : found->steps) << std::setw(11)
+         << (found == ahead.end() ? 0 : found->payload) << std::setw(5) << total.steps
+         << std::setw(11) << total.payload << "\n";
+  }
+}
 }  // namespace
+
+TEST_CASE("rules x collectives x payload of a decoder: a table to read") {
+  std::ostringstream text;
+  text << "A decoder of one block, vocabulary 4000, 64 places, d 64, 8 heads, hidden 256, in "
+          "double, on "
+          "2 x 4\n(data x model), 16 texts of 64 tokens: calls and payload in bytes, forward, and "
+          "forward and backward.\n\n";
+  add_totals<DataParallel<BothAxes>>(text, "data parallel");
+  add_totals<TensorParallel<data, model>>(text, "tensor parallel (Megatron-LM)");
+  add_totals<TwoDimensional<data, model>>(text, "two-dimensional (GSPMD's 2D finalized)");
+  add_totals<FullySharded<BothAxes>>(text, "fully sharded (ZeRO, stage 3)");
+  add_totals<SequenceSplit<data, model>>(text, "sequence split");
+  const std::string kept = support::golden("rules.txt", text.str());
+  CHECK_MESSAGE(kept == text.str(), "rules.txt holds\n"
+                                        << kept << "but now it reads\n"
+                                        << text.str());
+}
 
 TEST_CASE("a decoder has one loss and one gradient under all rules and on all meshes") {
   Numbers whole;

@@ -12,17 +12,26 @@ namespace nn_test {
 
 using Numbers = std::vector<double>;
 
-/// The loss of a step with dropout, its scores' greatest place aside, and all gradients.
-template <class R> Numbers decoder_numbers(const ProcessMesh<Grid>& mesh) {
-  using U = On<R>;
-  Parameters<Grid> make(mesh, 3);
-  const auto weights = Decoder<U>::like(
-      make, {.vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 7, .layers = 2});
-  const auto ids = from_function<TokenIds<U>>(mesh, {5, 4}, Ids{11});
-  const auto targets = from_function<TokenIds<U>>(mesh, {5, 4}, Ids{9});
-  const auto loss = [&](const auto& w) {
+struct Text {
+  Index batch = 5, sequence = 4;
+};
+/// Whole tokens, their targets, and the loss of a step with dropout as a function of the weights.
+template <class R> auto decoder_loss(const ProcessMesh<Grid>& mesh, Index vocabulary, Text text) {
+  using Tokens = TokenIds<On<R>>;
+  const Extents extents{text.batch, text.sequence};
+  return [ids = from_function<Tokens>(mesh, extents, Ids{vocabulary}),
+          targets = from_function<Tokens>(mesh, extents, Ids{vocabulary - 2})](const auto& w) {
     return mean(cross_entropy(next_tokens(w, ids, {.rate = 0.1, .seed = 8, .step = 3}), targets));
   };
+}
+inline constexpr DecoderSizes ragged_decoder{
+    .vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 7, .layers = 2};
+
+/// The loss, and all gradients.
+template <class R> Numbers decoder_numbers(const ProcessMesh<Grid>& mesh) {
+  Parameters<Grid> make(mesh, 3);
+  const auto weights = Decoder<On<R>>::like(make, ragged_decoder);
+  const auto loss = decoder_loss<R>(mesh, ragged_decoder.vocabulary, {});
   const auto [value_of, gradient] = value_and_grad(loss)(weights);
   Numbers all{value(value_of)};
   append(all, gradient);
