@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Gradients under shardings of one's choice, finished or left open, of every operator that has one:
 // those that value_and_grad makes; and the calls that end them.
 #include <doctest/doctest.h>

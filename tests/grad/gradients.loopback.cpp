@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Gradients of every operator that has one: against central differences of the function on one
 // process, on several meshes and under random shardings.
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Attention against plain loops over heads, central differences, and itself on other meshes: three
 // groups of heads over two processes, a text and another one of other length, and masks.
 #include "nn/layer_cases.hpp"

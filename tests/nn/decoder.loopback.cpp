@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // A Transformer, written once: the same loss and gradients under all rules, and the collectives
 // that each set of rules is known for.
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // The models of GShard's Table 1 by the sizes of its appendix A.2, as trees of parameters on paper:
 // how many weights they have, and how many bytes of them a process keeps.
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Layers against plain loops, central differences, and themselves on other meshes.
 #include "nn/layer_cases.hpp"
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Cross-entropy, batch norm and the convolution block against plain loops, central differences, and
 // themselves on other meshes; what a model is at the start.
 #include "nn/layer_cases.hpp"

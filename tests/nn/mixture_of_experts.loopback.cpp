@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Mixtures of experts against plain loops of GShard's algorithms, forward, and backward against
 // central differences of these loops, on several meshes and under several specs.
 #include <doctest/doctest.h>

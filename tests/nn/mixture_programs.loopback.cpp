@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // What mixtures of experts communicate and hold, on paper: their Programs forward and backward, on
 // meshes of 2 to 2,048 processes.
 #include <doctest/doctest.h>

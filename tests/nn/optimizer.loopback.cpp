@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Optimizers against plain loops in double, under every policy of the update, on several meshes.
 #include <doctest/doctest.h>
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Optimizers against what PyTorch's do with the same weights and gradients
 // (tests/nn/optimizers/generate.py).
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // The main job's trainer, in double: the same losses on every mesh under all rules, compiled or
 // not, and after it was interrupted and continued elsewhere.
 #include <doctest/doctest.h>

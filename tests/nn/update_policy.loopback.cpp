@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // What each policy of the update communicates, on paper from 2 to 2,048 processes, and what it
 // keeps in memory, on paper and by the arena.
 #include <doctest/doctest.h>

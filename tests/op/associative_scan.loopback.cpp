@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: sums
-// sanitized: preset address
 // Running joins by a user's functions, typed: a linear recurrence, whose joins do not commute, on
 // every mesh of up to 8 processes; further element types.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: typed
-// sanitized: preset address
 // Operators that are started and waited for later, on loopback.
 #include "op/async_cases.hpp"
 

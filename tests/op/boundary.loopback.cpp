@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: halo
-// sanitized: preset address
 // Tensors from one process and to one, from blocks, and from boxes that the application has cut;
 // and what wrong calls are answered, on every process alike.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: program
-// sanitized: preset address
 // Compiled functions against the same functions alone.
 #include <doctest/doctest.h>
 

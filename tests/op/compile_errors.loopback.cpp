@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: program
-// sanitized: preset address
 // What compiled functions say: where an operator is wrong, that a mesh is gone, how the structures
 // of two processes differ, and that there are many.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: cases
-// sanitized: preset address
 // The rows of the conformance table at shrunk extents: each on its own mesh (a smaller one where
 // that has more than 8 processes) and on every other mesh of up to 8 processes with as many axes.
 #include <doctest/doctest.h>

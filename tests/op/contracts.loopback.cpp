@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: typed
-// sanitized: preset address
 // Contracts in calls: what runs keeps them, results do not change, and sizes that break one are
 // answered on every process.
 #include <doctest/doctest.h>

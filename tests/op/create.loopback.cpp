@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: types
-// sanitized: preset address
 // Tensors made by rule, typed and dynamic, against NumPy's own numbers and plain loops.
 #include <doctest/doctest.h>
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // What is made of dynamic tensors, and computed of them in several steps, is what the typed
 // functions make and compute.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: cases
-// sanitized: preset address
 // Einsums of one to five tensors, in whatever order they are multiplied.
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: sums
-// sanitized: preset address
 // Products of one and of three to eight tensors: equal to plain loops, in the cheapest order.
 #include <doctest/doctest.h>
 

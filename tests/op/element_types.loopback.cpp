@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: types
-// sanitized: preset address
 // Elementwise operators on tensors of every element type, and what may act on unfinished values.
 #include "op/elementwise_cases.hpp"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: halo
-// sanitized: preset address
 // Every element type through every operator, on every mesh of up to 4 processes (and some of 6 and
 // 8), all shardings of small ragged tensors, finished and partial of every kind, against plain
 // loops over exact values.

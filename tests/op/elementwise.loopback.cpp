@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: types
-// sanitized: preset address
 // Elementwise operators on tensors: every function once, a few of them over meshes, specs and
 // ragged extents, and scalars on either side.
 #include "op/elementwise_cases.hpp"

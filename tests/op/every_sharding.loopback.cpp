@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: typed
-// sanitized: preset address
 // Triangles, running log-sum-exps and elements along lines under every sharding of small meshes,
 // blocks ragged and empty among them, and their typed forms, against plain loops.
 #include <doctest/doctest.h>

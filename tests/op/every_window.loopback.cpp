@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: within
-// sanitized: preset address
 // Every small convolution in one dimension over 1 to 5 processes against plain loops: up to 9
 // elements and 4 taps, strides and dilations to 3, padding from -1 to 3. Both block and window are
 // ragged or empty on some process more often than not.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Every kind of operator in every form: typed, dynamic, under a contract, dry, into a tensor,
 // in a Program. A cell of the table performs its form, or says why it cannot be.
 #include "op/forms.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: halo
-// sanitized: preset address
 // Halo exchanges against their definition: some of everything on all meshes, and every small case
 // in one dimension.
 #include <doctest/doctest.h>

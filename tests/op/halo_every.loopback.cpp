@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: within
-// sanitized: preset address
 // Windows, rows and shapes of tensors that lie within halos, sampled as those of others are.
 #include <doctest/doctest.h>
 

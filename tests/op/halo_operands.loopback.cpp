@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: cases
-// sanitized: preset address
 // Operators on tensors that are stored with their halos: sampled on every mesh as those on others.
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: halo
-// sanitized: preset address
 // Typed operators take a halo tensor where they take a tensor: each against itself on the tensor.
 #include <doctest/doctest.h>
 

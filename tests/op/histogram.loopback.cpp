@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Counts of indices and of elements within an interval, against plain loops.
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: types
-// sanitized: preset address
 // Operators onto a tensor that is there, and dot, against plain loops.
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: within
-// sanitized: preset address
 // Takes, scatters, one-hots and windows that begin anywhere on every mesh of up to 8 processes:
 // values, plan, ledger, arena, bits; every element type; adjoints; in place; what is refused.
 #include <doctest/doctest.h>

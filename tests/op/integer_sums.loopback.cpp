@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: sums
-// sanitized: preset address
 // Sums, products and running ones of integers are uint64 or, of signed ones and of truth values,
 // int64: finished, scattered or open, typed, dynamic and dry; they wrap in their own type
 // where the call names that.

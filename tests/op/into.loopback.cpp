@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: typed
-// sanitized: preset address
 // Products with epilogues, and operators that write into tensors that are there already.
 #include <doctest/doctest.h>
 

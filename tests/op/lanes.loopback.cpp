@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: typed
-// sanitized: preset address
 // Operators on instances of the execution space: a tool sees their kernels there, and programs
 // whose operators are on several instances compute what they compute on one. In the program
 // test_late, kernels run only when they are waited for, so that an order that nobody ensures is a

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: cases
-// sanitized: preset address
 // Every operator on every mesh of up to 8 processes and three axes, sampled: values, plan, ledger,
 // arena, bits.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: program
-// sanitized: preset address
 // What there is not enough of, and what lives at the same time.
 #include <doctest/doctest.h>
 

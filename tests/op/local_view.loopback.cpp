@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: types
-// sanitized: preset address
 // A block as a View and as an mdspan: the tensor's own memory, in the tensor's dimensions.
 #include <doctest/doctest.h>
 

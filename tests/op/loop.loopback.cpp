@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: cases
-// sanitized: preset thread
 // Products in rounds against plain loops and their plans, on several meshes: calls, payload and
 // peak of memory are the plan's; the limit of workspace is kept.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: cases
-// sanitized: preset address
 // Several meshes in one program: over some of the processes, within another, in another order; and
 // tensors that go from one to the other.
 #include <doctest/doctest.h>

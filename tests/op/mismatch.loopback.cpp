@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: reports
-// sanitized: preset address
 // Processes that do not do the same: on every mesh, whoever deviates, every process is told both
 // sides and where. What takes a job of its own: mismatch/mismatch.cpp.
 #include <doctest/doctest.h>

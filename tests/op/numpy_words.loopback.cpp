@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: types
-// sanitized: preset address
 // NumPy's words for what other operators do, typed and dynamic, against plain loops.
 #include <doctest/doctest.h>
 

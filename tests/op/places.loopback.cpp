@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: reports
-// sanitized: preset address
 // The places that errors name: of the call, and of the layer where the call cannot carry its own.
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: program
-// sanitized: preset address
 // How many plans a mesh keeps, and that letting go of them changes nothing but time.
 #include <doctest/doctest.h>
 #include <malloc.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: program
-// sanitized: preset address
 // Programs of functions of every form, dry and recorded: layers, tensors' lifetimes, and that
 // both are one.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: program
-// sanitized: preset address
 // Compiled functions of tensors that share memory: with the application, with one another, under
 // several shapes.
 #include <doctest/doctest.h>

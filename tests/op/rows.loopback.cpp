@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: within
-// sanitized: preset address
 // Arg-max, running joins and deterministic sums on every mesh of up to 8 processes: values, plan,
 // ledger, arena, bits.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: within
-// sanitized: preset address
 // Slice and its siblings on every mesh of up to 8 processes: values, plan, ledger, arena, bits;
 // their laws and adjoints; every element type; the typed surface; what is refused.
 #include <doctest/doctest.h>

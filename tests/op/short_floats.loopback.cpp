@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: sums
-// sanitized: preset address
 // Everything that sums half and bfloat16 sums wide and rounds once: each operator against plain
 // loops in double, on data whose sums in the type itself would stall or overflow.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: within
-// sanitized: preset address
 // Sorts, positions, carried tensors and the first k over many meshes, shardings, extents and
 // element types against std::stable_sort; the typed surface; what is refused.
 #include <doctest/doctest.h>

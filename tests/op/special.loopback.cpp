@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: reports
-// sanitized: preset address
 // Operators on NaN, infinities, zeros of both signs and the ends of ranges: what plain rules give,
 // the same on every process.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: sums
-// sanitized: preset address
 // Variances, norms and log-sum-exp equal plain loops, on meshes of 1 to 8 processes, with ragged
 // and empty blocks.
 #include <doctest/doctest.h>

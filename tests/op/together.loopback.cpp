@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: cases
-// sanitized: preset address
 // Groups of tensors resharded together: values, memory and calls.
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: program
-// sanitized: preset address
 // What a Kokkos Tools library is told: a region for each operator, and within it one for each call
 // of its plan.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: program
-// sanitized: preset address
 // Traces: of runs, alone, in async and compiled; of simulations; as files.
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: sums
-// sanitized: preset address
 // Tensors of bool from the host and to it: a std::vector<bool> has no elements in memory, so they
 // are bytes there.
 #include <doctest/doctest.h>

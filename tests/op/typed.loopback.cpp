@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: typed
-// sanitized: preset address
 // The typed surface: what types come out, what values, and which sentences a wrong call is answered
 // with.
 #include <doctest/doctest.h>

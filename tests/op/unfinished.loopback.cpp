@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: program
-// sanitized: preset address
 // What acts on unfinished values gives what it gives on finished ones, on every mesh; results never
 // share memory with their operands by accident of the mesh.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: within
-// sanitized: preset address
 // Convolutions, reduce-windows and their gradients on every mesh of up to 8 processes: values,
 // plan, ledger, arena.
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: halo
-// sanitized: preset address
 // Contracts of dynamic convolutions, windows and halos: on a strict mesh a call without one is
 // refused on all processes where it would communicate; with one it runs, and computes the same.
 #include <doctest/doctest.h>

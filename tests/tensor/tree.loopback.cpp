@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Trees of tensors: paths, trees that are walked together, and what says that their structures
 // differ.
 #include <doctest/doctest.h>
