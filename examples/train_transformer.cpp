@@ -33,7 +33,7 @@ struct Voice {
 /// Returns the characters before a bar, and what the model goes on with.
 template <class U>
 std::string write(const ProcessMesh<Grid>& mesh, const Model<U>& weights,
-                  const train_text::Text& text, const Flags& flags) {
+                  const support::Text& text, const Flags& flags) {
   const Index k = flags.sizes.context;
   const auto middle = text.held_out().begin() +
                       static_cast<Index>(text.held_out().size() - static_cast<std::size_t>(k)) / 2;
@@ -45,7 +45,7 @@ std::string write(const ProcessMesh<Grid>& mesh, const Model<U>& weights,
     const auto [out, auxiliary] =
         scores(weights, Batch<U>(mesh, seen, k).ids, flags.sizes, {0, false});
     const auto p = to_host(softmax<"bsv", 'v'>(slice<1>(out, {k - 1}, {k})));
-    double left = static_cast<double>(train_text::mixed(train_text::mixed(flags.sizes.seed) +
+    double left = static_cast<double>(support::mixed(support::mixed(flags.sizes.seed) +
                                                         static_cast<std::uint64_t>(i)) >>
                                       11) *
                   0x1p-53;
@@ -62,7 +62,7 @@ std::string write(const ProcessMesh<Grid>& mesh, const Model<U>& weights,
 }
 
 template <class U>
-void train(const ProcessMesh<Grid>& mesh, const Flags& flags, const train_text::Text& text,
+void train(const ProcessMesh<Grid>& mesh, const Flags& flags, const support::Text& text,
            const Voice& say) {
   const Sizes& n = flags.sizes;
   const Program planned = plan_step<U>(flags, mesh);
@@ -135,7 +135,7 @@ void run(Environment& env, const std::vector<std::string>& words) {
   const Voice say{env.process() == 0};
   if (flags.help) return say("{}", usage);
   support::fit_mesh(flags.mesh, env.size(), flags.dry);
-  const train_text::Text text = train_text::load_text(flags.text, flags.sizes.context);
+  const support::Text text = support::load_text(flags.text, flags.sizes.context);
   flags.sizes.vocabulary = text.vocabulary();
   say("text {}: {} characters to learn from, {} held out, {} different\n", text.description(),
       text.training().size(), text.held_out().size(), text.vocabulary());

@@ -3,9 +3,9 @@
 // Functions compiled and not, in turns. What listing an operator and finding the list's
 // Program cost, beside the operator itself on few elements; the feed-forward layer forward and
 // backward, its six products, whose weights and activations are gathered twice where nothing is
-// shared; a step of the demo's trainer (examples/train_text.cpp), whose optimizer has its count of
-// steps on the host; and passes over a Program of 10,000 operators on meshes of 4 and of 4,096
-// processes.
+// shared; a step of lesson 8's trainer (examples/08_gradients_by_hand.cpp), whose optimizer has its
+// count of steps on the host; and passes over a Program of 10,000 operators on meshes of 4 and of
+// 4,096 processes.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -15,7 +15,7 @@
 #include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
 
-#include "../../examples/train_text/adam.hpp"
+#include "../../examples/gradients_by_hand/adam.hpp"
 #include "support/turns.hpp"
 
 namespace {
@@ -133,28 +133,33 @@ void trainer(Environment& env, int d, int m) {
   const std::string name =
       "compile/a step of the trainer/" + std::to_string(d) + "x" + std::to_string(m);
   if (!tessera_bench::wanted(name)) return;
-  const auto mesh = make_mesh<train_text::Grid>(env.world(), d, m);
-  const train_text::Sizes n;
-  const auto ids = [&](Index i) { return static_cast<train_text::Id>((i * i + 7 * i) % 89); };
-  std::vector<train_text::Id> contexts, next;
+  const auto mesh = make_mesh<gradients_by_hand::Grid>(env.world(), d, m);
+  const gradients_by_hand::Sizes n;
+  const auto ids = [&](Index i) {
+    return static_cast<gradients_by_hand::Id>((i * i + 7 * i) % 89);
+  };
+  std::vector<gradients_by_hand::Id> contexts, next;
   for (Index i = 0; i < n.batch * n.context; ++i) contexts.push_back(ids(i));
   for (Index i = 0; i < n.batch; ++i) next.push_back(ids(3 * i));
-  const auto context = from_host<train_text::Tensor<train_text::Id, train_text::data, _>>(
-      mesh, {n.batch, n.context}, contexts);
+  const auto context =
+      from_host<gradients_by_hand::Tensor<gradients_by_hand::Id, gradients_by_hand::data, _>>(
+          mesh, {n.batch, n.context}, contexts);
   const auto target =
-      from_host<train_text::Tensor<train_text::Id, train_text::data>>(mesh, {n.batch}, next);
+      from_host<gradients_by_hand::Tensor<gradients_by_hand::Id, gradients_by_hand::data>>(
+          mesh, {n.batch}, next);
   struct Trained {
-    train_text::Weights<float> weights;
-    train_text::Adam<float> adam;
-    explicit Trained(train_text::Weights<float> w) : weights(w), adam(w) {}
+    gradients_by_hand::Weights<float> weights;
+    gradients_by_hand::Adam<float> adam;
+    explicit Trained(gradients_by_hand::Weights<float> w) : weights(w), adam(w) {}
   };
-  Trained alone(train_text::initial_weights<float>(mesh, n, 1));
-  Trained kept(train_text::initial_weights<float>(mesh, n, 1));
+  Trained alone(gradients_by_hand::initial_weights<float>(mesh, n, 1));
+  Trained kept(gradients_by_hand::initial_weights<float>(mesh, n, 1));
   const auto plain = [&] {
-    return train_text::train_step(alone.weights, alone.adam, context, target, 1e-3);
+    return gradients_by_hand::train_step(alone.weights, alone.adam, context, target, 1e-3);
   };
-  auto compiled = compile(
-      [&] { return train_text::train_step(kept.weights, kept.adam, context, target, 1e-3); });
+  auto compiled = compile([&] {
+    return gradients_by_hand::train_step(kept.weights, kept.adam, context, target, 1e-3);
+  });
   (void)plain(), (void)compiled();
   const auto peak = [&](auto&& step) {
     const Index before = mesh.arena().in_use();

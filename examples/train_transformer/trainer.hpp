@@ -17,7 +17,7 @@
 #include <tessera/io/checkpoint.hpp>
 
 #include "flags.hpp"
-#include "windows.hpp"
+#include "rows.hpp"
 
 namespace train_transformer {
 
@@ -39,10 +39,10 @@ inline UpdatePolicy policy_of(const Flags& flags) {
 }
 
 /// Stands for the text that ids come from: another one gives them another meaning.
-inline std::string digest_of(const train_text::Text& text) {
+inline std::string digest_of(const support::Text& text) {
   std::uint64_t digest = static_cast<std::uint64_t>(text.vocabulary());
   for (const std::int32_t id : text.training())
-    digest = train_text::mixed(digest ^ static_cast<std::uint64_t>(id));
+    digest = support::mixed(digest ^ static_cast<std::uint64_t>(id));
   return std::to_string(digest);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A small training run of the model in examples/train_text, on numbers that no mesh divides
+/// A small training run of the model in examples/gradients_by_hand, on numbers that no mesh divides
 /// evenly.
 #include <algorithm>
 #include <cmath>
@@ -9,13 +9,13 @@
 
 #include <tessera/op/compile.hpp>
 
-#include "../../examples/train_text/adam.hpp"
-#include "../../examples/train_text/report.hpp"
-#include "../../examples/train_text/text.hpp"
+#include "../../examples/gradients_by_hand/adam.hpp"
+#include "../../examples/gradients_by_hand/report.hpp"
+#include "../../examples/support/text.hpp"
 
 namespace training {
 
-using namespace train_text;
+using namespace gradients_by_hand;
 
 inline constexpr Sizes sizes{
     .vocabulary = 11, .context = 3, .embed = 10, .hidden = 14, .layers = 2, .batch = 13};
@@ -30,7 +30,7 @@ inline Batch batch(const ProcessMesh<Grid>& mesh, Index step) {
   for (Index i = 0; i < sizes.batch; ++i) {
     for (Index k = 0; k < sizes.context; ++k) {
       const auto draw =
-          mixed(static_cast<std::uint64_t>((step * sizes.batch + i) * sizes.context + k));
+          support::mixed(static_cast<std::uint64_t>((step * sizes.batch + i) * sizes.context + k));
       context.push_back(static_cast<Id>(draw % sizes.vocabulary));
     }
     next.push_back(context.back());

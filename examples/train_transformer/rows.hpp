@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../train_text/text.hpp"
+#include "../support/text.hpp"
 
 namespace train_transformer {
 
@@ -41,7 +41,7 @@ inline Rows random_rows(const std::vector<std::int32_t>& text, Index count, Inde
   std::vector<Index> begins;
   for (Index i = 0; i < count; ++i)
     begins.push_back(static_cast<Index>(
-        train_text::mixed(train_text::mixed(seed) ^ static_cast<std::uint64_t>(step * count + i)) %
+        support::mixed(support::mixed(seed) ^ static_cast<std::uint64_t>(step * count + i)) %
         places));
   return rows_from(text, begins, length);
 }

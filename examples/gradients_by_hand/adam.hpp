@@ -12,7 +12,7 @@
 
 #include "model.hpp"
 
-namespace train_text {
+namespace gradients_by_hand {
 
 template <class T> struct Blend {  // keep * old + (1 - keep) * fresh
   T keep;
@@ -75,4 +75,4 @@ Tensor<T> train_step(Weights<T>& w, Adam<T>& adam, const Tensor<Id, data, _>& co
   return nats;
 }
 
-}  // namespace train_text
+}  // namespace gradients_by_hand

@@ -12,12 +12,12 @@
 #include "../support/flags.hpp"
 #include "model.hpp"
 
-namespace train_text {
+namespace gradients_by_hand {
 
 inline constexpr const char* usage =
     R"(Trains a next-character model on text, split over a mesh of processes.
 
-  mpiexec -n 4 train_text [--flag VALUE]...
+  mpiexec -n 4 08_gradients_by_hand [--flag VALUE]...
 
   --text FILE|FOLDER  what to learn from (/usr/share/common-licenses); a part is held out
   --mesh DxM          processes that split the batch x processes that split the model (near square)
@@ -69,4 +69,4 @@ inline Flags read_flags(const std::vector<std::string>& words) {
   return flags;
 }
 
-}  // namespace train_text
+}  // namespace gradients_by_hand

@@ -15,7 +15,7 @@
 
 #include "../support/progress.hpp"
 
-namespace train_text {
+namespace gradients_by_hand {
 
 using tessera::Index;
 
@@ -60,4 +60,4 @@ class Progress {
   Clock::time_point start_ = Clock::now(), shown_ = start_;
 };
 
-}  // namespace train_text
+}  // namespace gradients_by_hand

@@ -17,7 +17,7 @@
 
 #include "adam.hpp"
 
-namespace train_text {
+namespace gradients_by_hand {
 
 /// Returns all that one step does on `process`, by a dry run.
 template <class T> Program plan_step(const Sizes& n, MeshSizes<Grid> shape, int process) {
@@ -129,4 +129,4 @@ inline Index count_yes(const ProcessMesh<Grid>& mesh, bool yes) {
       sum(from_function<Votes>(mesh, {mesh.size<data>(), mesh.size<model>()}, Answer{yes})));
 }
 
-}  // namespace train_text
+}  // namespace gradients_by_hand

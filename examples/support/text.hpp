@@ -21,7 +21,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/math.hpp>
 
-namespace train_text {
+namespace support {
 
 using tessera::Index, tessera::UsageError;
 
@@ -169,4 +169,4 @@ inline Text load_text(const std::string& name, Index context) {
   return Text(training, held_out, description);
 }
 
-}  // namespace train_text
+}  // namespace support

@@ -4,7 +4,7 @@
 /// The model: characters seen before -> embedding -> feed-forward layers -> the next character,
 /// with its gradient written by hand. Partitioned as GSPMD's "2D finalized" feed-forward (GSPMD,
 /// Table 1): every weight and every activation is split over both mesh axes. Feeding it is
-/// text.hpp's matter, improving it adam.hpp's.
+/// support/text.hpp's matter, improving it adam.hpp's.
 ///
 ///     Pass<T> pass = forward(weights, context);            // (batch, context) character ids
 ///     auto nats = loss(pass, target);                      // a scalar tensor
@@ -19,7 +19,7 @@
 #include <tessera/tensor/tree.hpp>
 #include <tessera/tessera.hpp>
 
-namespace train_text {
+namespace gradients_by_hand {
 
 using namespace tessera;
 
@@ -179,4 +179,4 @@ Weights<T> backward(const Weights<T>& w, const Pass<T>& pass,
   return g;
 }
 
-}  // namespace train_text
+}  // namespace gradients_by_hand

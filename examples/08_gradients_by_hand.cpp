@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 4
-// arguments: --steps 20 --sample 40 --context 5 --embed 32 --hidden 64 --batch 63 --compiled --trace train_text.json
+// arguments: --steps 20 --sample 40 --context 5 --embed 32 --hidden 64 --batch 63 --compiled --trace gradients_by_hand.json
 //
-// The main job: a next-character model learns from real text, every weight and activation split
-// over a data x model mesh, forward, backward and Adam written with einsum, reduce and map.
+// Lesson 8: a training step without reverse mode. A next-character model learns from real text,
+// every weight and activation split over a data x model mesh; forward, backward and Adam are
+// written with einsum, reduce and map. You will see who owns what, the plan of a step, what its
+// passes save, and that planned and counted communication agree. train_transformer.cpp does without
+// the hand.
 //
-//   mpiexec -n 4 train_text --text /usr/share/common-licenses --mesh 2x2
-//   train_text --dry --mesh 64x64
+//   mpiexec -n 4 08_gradients_by_hand --text /usr/share/common-licenses --mesh 2x2
+//   08_gradients_by_hand --dry --mesh 64x64
 #include <algorithm>
 #include <optional>
 
 #include <tessera/io/trace_file.hpp>
 #include <tessera/op/compile.hpp>
 
-#include "train_text/adam.hpp"
-#include "train_text/flags.hpp"
-#include "train_text/progress.hpp"
-#include "train_text/report.hpp"
-#include "train_text/text.hpp"
+#include "gradients_by_hand/adam.hpp"
+#include "gradients_by_hand/flags.hpp"
+#include "gradients_by_hand/progress.hpp"
+#include "gradients_by_hand/report.hpp"
+#include "support/text.hpp"
 
-namespace train_text {
+namespace gradients_by_hand {
+
+using support::Examples, support::load_text, support::mixed, support::Text;
 
 /// Prints on the process that speaks.
 struct Voice {
@@ -158,10 +163,10 @@ void run(Environment& env, const std::vector<std::string>& words) {
   flags.in_double ? train<double>(mesh, flags, text, say) : train<float>(mesh, flags, text, say);
 }
 
-}  // namespace train_text
+}  // namespace gradients_by_hand
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   return tessera::run_main(1, argv,
-                           [&](tessera::Environment& env) { train_text::run(env, words); });
+                           [&](tessera::Environment& env) { gradients_by_hand::run(env, words); });
 }
