@@ -32,8 +32,8 @@ struct Voice {
 
 /// Returns the characters before a bar, and what the model goes on with.
 template <class U>
-std::string write(const ProcessMesh<Grid>& mesh, const Model<U>& weights,
-                  const support::Text& text, const Flags& flags) {
+std::string write(const ProcessMesh<Grid>& mesh, const Model<U>& weights, const support::Text& text,
+                  const Flags& flags) {
   const Index k = flags.sizes.context;
   const auto middle = text.held_out().begin() +
                       static_cast<Index>(text.held_out().size() - static_cast<std::size_t>(k)) / 2;
@@ -46,7 +46,7 @@ std::string write(const ProcessMesh<Grid>& mesh, const Model<U>& weights,
         scores(weights, Batch<U>(mesh, seen, k).ids, flags.sizes, {0, false});
     const auto p = to_host(softmax<"bsv", 'v'>(slice<1>(out, {k - 1}, {k})));
     double left = static_cast<double>(support::mixed(support::mixed(flags.sizes.seed) +
-                                                        static_cast<std::uint64_t>(i)) >>
+                                                     static_cast<std::uint64_t>(i)) >>
                                       11) *
                   0x1p-53;
     Id pick = 0;  // the first id at which the probabilities before it add up to more than `left`

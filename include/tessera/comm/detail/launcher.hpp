@@ -28,7 +28,7 @@ inline constexpr LauncherVariables launcher_variables[] = {
 /// A launcher's statement that MPI contradicts.
 struct WrongLauncher {
   std::string fault;  ///< empty: nothing
-  int process = 0;       ///< this process's number, from the launcher
+  int process = 0;    ///< this process's number, from the launcher
 };
 
 /// Returns a variable as a number; 0 when it is unset or no number.

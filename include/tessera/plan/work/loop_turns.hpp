@@ -169,7 +169,9 @@ class LoopTurns {
     return tessera::block(slots_[t]->desc.extents[dims_[t]], slots_[t]->desc.sharding[dims_[t]],
                           mesh(), place(t, block));
   }
-  constexpr int first_round() const { return most_rounds() * mesh().place_in_group(loop_.layers, at_); }
+  constexpr int first_round() const {
+    return most_rounds() * mesh().place_in_group(loop_.layers, at_);
+  }
   constexpr int all_rounds() const {
     if (loop_.kind == LoopKind::cannon) return static_cast<int>(max_of(sizes_[0], sizes_[1]));
     if (loop_.kind == LoopKind::gather || loop_.kind == LoopKind::scatter)

@@ -208,7 +208,8 @@ class LoopMaker {
     return one;
   }
   int number_of(int member) const {
-    return plan_.mesh.place_in_group(turns_.loop().rings[tensor_].set(), turns_.place(tensor_, member));
+    return plan_.mesh.place_in_group(turns_.loop().rings[tensor_].set(),
+                                     turns_.place(tensor_, member));
   }
   void send(LoopCall& one, int member, Index offset, Index count) {
     if (count == 0) return;

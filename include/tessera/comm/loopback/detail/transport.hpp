@@ -23,8 +23,8 @@ namespace tessera::detail {
 
 class LoopbackTransport final : public Transport {
  public:
-  /// `processes` are the numbers, in the world, of this transport's processes; `process` is the index
-  /// of this one.
+  /// `processes` are the numbers, in the world, of this transport's processes; `process` is the
+  /// index of this one.
   LoopbackTransport(std::shared_ptr<LoopbackWorld> world, std::vector<int> processes, int process,
                     std::uint64_t context, const TransportSettings& settings)
       : world_(std::move(world)),
@@ -83,7 +83,8 @@ class LoopbackTransport final : public Transport {
       if (members[i] == process_) process = static_cast<int>(i);
     }
     context = mix(context, ++subsets_[members]);
-    return std::make_shared<LoopbackTransport>(world_, in_world(members), process, context, settings_);
+    return std::make_shared<LoopbackTransport>(world_, in_world(members), process, context,
+                                               settings_);
   }
 
  private:

@@ -111,7 +111,9 @@ class MpiContext {
     return context;
   }
   /// Returns the MPI rank of process `process` in node(), or -1 when it is on another node.
-  int place_on_node(int process) const { return places_on_node_[static_cast<std::size_t>(process)]; }
+  int place_on_node(int process) const {
+    return places_on_node_[static_cast<std::size_t>(process)];
+  }
   bool closed() const { return closed_; }
   Wait automatic_wait() const { return automatic_; }
   bool core_for_each_process() const { return automatic_ == Wait::spin; }

@@ -22,8 +22,8 @@ TESSERA_FUNCTION int agree_on_ending(MpiContext& context, const Ending& own) {
   // The lowest process that failed reports; codes: 0 success, 2 usage, 1 other, in rising order of
   // weight.
   std::int64_t facts[2] = {own.failed ? context.process() : context.size(), own.code == 0   ? 0
-                                                                         : own.code == 2 ? -1
-                                                                                         : -2};
+                                                                            : own.code == 2 ? -1
+                                                                                            : -2};
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallreduce(MPI_IN_PLACE, facts, 2, MPI_INT64_T, MPI_MIN, context.comm(), &request),
         "MPI_Iallreduce");
