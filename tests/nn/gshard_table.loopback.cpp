@@ -113,9 +113,10 @@ TEST_CASE("the weights of GShard's Table 1, by the sizes of its appendix A.2") {
     CAPTURE(row.sizes.experts);
     const Counted all = count(row.sizes, row.sizes.experts);
     CHECK(rounded(all.weights) == doctest::Approx(row.billions));
-    // One expert a process and mixture, in float.
-    CHECK(all.bytes_of_experts == row.sizes.layers / 2 * 2 * 1024 * 8192 * 4);
-    CHECK(all.bytes - all.bytes_of_experts < 4'000'000'000);
+    // A process keeps one expert of each mixture, and all other weights; in float.
+    const Index expert = row.sizes.layers / 2 * 2 * 1024 * 8192;
+    CHECK(all.bytes_of_experts == expert * 4);
+    CHECK(all.bytes - all.bytes_of_experts == (all.weights - row.sizes.experts * expert) * 4);
   }
 }
 
