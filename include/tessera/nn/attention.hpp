@@ -7,6 +7,7 @@
 ///     auto layer = Attention<Here>::like(make, {.embed = 6, .heads = 3});
 ///     auto y = attention(layer, x, x, {.causal = true});
 ///     auto z = attention(layer, x, memory, {}, valid);      // valid is (batch, memory's places), bool
+///     auto w = attention(layer, x, x, {.causal = true, .block = 512});   // without all scores at once
 ///
 /// Laws: equals plain loops over heads; with one key and value a head (groups == heads) it is
 /// multi-head, with one for all (groups == 1) multi-query attention. A query all of whose keys are
@@ -17,7 +18,7 @@
 #include <type_traits>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/dropout.hpp>
+#include <tessera/nn/blocked_attention.hpp>
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/positions.hpp>
 #include <tessera/nn/under.hpp>
@@ -27,7 +28,6 @@
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/map.hpp>
 #include <tessera/op/slice.hpp>
-#include <tessera/op/softmax.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {
@@ -80,58 +80,7 @@ template <class U> struct Attention {
   }
 };
 
-struct AttentionOptions {
-  bool causal = false;  ///< a query sees keys up to its own place alone
-  Index first = 0;      ///< the place of the first query among the keys
-  bool rotary = false;  ///< queries and keys are turned by their places
-  double rotary_base = 10000;
-  Dropout dropout = {};  ///< of the weights of the keys
-};
-/// Stands for no mask of keys.
-struct AllValid {};
-
 namespace detail {
-/// What is added to the score of a key that is masked: so little that its exponential is zero
-/// beside any other, and finite, so that a row of these alone has no NaN.
-template <class T> constexpr double masked_score = std::is_same_v<T, half> ? -3e4 : -1e30;
-}  // namespace detail
-
-namespace fn {
-/// The score of query i[3] and key i[4], lowered where the key comes after the query.
-struct CausalScore {
-  static constexpr std::string_view name = "causal mask";
-  Index first;
-  template <class T> KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T score) const {
-    return i[4] > i[3] + first
-               ? score + tessera::detail::from_double<T>(tessera::detail::masked_score<T>)
-               : score;
-  }
-};
-template <class T> struct ValidBias {
-  static constexpr Slope slope = Slope::zero;
-  KOKKOS_FUNCTION T operator()(bool valid) const {
-    return valid ? T{} : tessera::detail::from_double<T>(tessera::detail::masked_score<T>);
-  }
-};
-}  // namespace fn
-
-namespace detail {
-/// Returns the scores (batch, groups, repeats, queries, keys) with those of masked keys lowered.
-template <TypedTensor A, class V>
-A masked(const A& scores, const AttentionOptions& options, const V& valid, Where where) {
-  using T = typename A::value_type;
-  A masked = scores;
-  if (options.causal) {
-    const fn::CausalScore f{options.first};
-    masked = custom_gradient([f](const A& x) { return with_saved(A(map_with_index(f, x))); },
-                             [](const A& dy) { return dy; }, where)(masked);
-  }
-  if constexpr (!std::is_same_v<V, AllValid>)
-    masked = map<"bgrst,bt->bgrst", typename A::spec>(fn::Add{}, masked,
-                                                      map(fn::ValidBias<T>{}, valid, where), where);
-  return masked;
-}
-
 /// Queries (batch, sequence, groups, repeats, head_dim), keys and values (batch, keys, groups,
 /// head_dim).
 template <class Q, class K> struct Projected {
@@ -172,8 +121,9 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, Where wh
 /// Communication: where groups or repeats of heads are split one all-reduce of x's size
 /// (Megatron-LM), or a reduce-scatter where x's last dimension is split; where the sequence is
 /// split an all-gather of keys and one of values; weights that are split along embed are gathered.
-/// Collective over the mesh. Throws ShapeError when extents disagree. Source: Vaswani et al.
-/// (2017), section 3.2; Ainslie et al., "GQA" (2023).
+/// Collective over the mesh. Throws ShapeError when extents disagree, UsageError when a number of
+/// the options is negative. Source: Vaswani et al. (2017), section 3.2; Ainslie et al., "GQA"
+/// (2023); by blocks as in nn/blocked_attention.hpp.
 template <class U, TypedTensor A, TypedTensor C, class V = AllValid>
 A attention(const Attention<U>& layer, const A& x, const C& context,
             const AttentionOptions& options = {}, const V& valid = {},
@@ -187,11 +137,7 @@ A attention(const Attention<U>& layer, const A& x, const C& context,
     q = rotary(q, options.first, options.rotary_base, where);
     k = rotary(k, 0, options.rotary_base, where);
   }
-  const auto scores = einsum<"bsgrd,btgd->bgrst">(q, k, where);
-  const auto weights =
-      dropout(softmax<"bgrst", 't'>(detail::masked(scores, options, valid, where), where),
-              options.dropout, where);
-  const auto heads = einsum<"bgrst,btgd->bsgrd">(weights, v, where);
+  const auto heads = detail::attend(q, k, v, options, valid, where);
   return A(einsum<"bsgrd,grdm->bsm", typename A::spec>(heads, layer.out, where));
 }
 

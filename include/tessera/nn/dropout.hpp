@@ -60,6 +60,17 @@ struct Dropped {
 };
 }  // namespace fn
 
+namespace detail {
+/// Returns the function of a place that drops. Throws UsageError unless 0 <= rate < 1.
+inline fn::Dropped dropped(const Dropout& drop, Where where) {
+  if (!(drop.rate >= 0 && drop.rate < 1))
+    throw UsageError("dropout: the rate " + std::to_string(drop.rate) +
+                         " is no probability below 1; give one of at least 0 and less than 1",
+                     where);
+  return {drop.rate, 1 / (1 - drop.rate), Dropout::mixed(drop.seed ^ Dropout::mixed(drop.step))};
+}
+}  // namespace detail
+
 /// Returns x with elements dropped, under x's spec. Communication: none. Collective over the mesh.
 /// Throws UsageError unless 0 <= rate < 1. Source: Srivastava et al. (2014); GShard, appendix A.2,
 /// has rate 0.1 on the input, residuals and attention.
@@ -67,13 +78,8 @@ template <TypedTensor A> A dropout(const A& x, const Dropout& drop, Where where 
   static_assert(RealElement<typename A::value_type>,
                 "[tessera] dropout is for floating-point tensors, and this one is not; use cast "
                 "first");
-  if (!(drop.rate >= 0 && drop.rate < 1))
-    throw UsageError("dropout: the rate " + std::to_string(drop.rate) +
-                         " is no probability below 1; give one of at least 0 and less than 1",
-                     where);
+  const fn::Dropped f = detail::dropped(drop, where);
   if (drop.rate == 0) return x;
-  const fn::Dropped f{drop.rate, 1 / (1 - drop.rate),
-                      Dropout::mixed(drop.seed ^ Dropout::mixed(drop.step))};
   return custom_gradient([f](const A& v) { return with_saved(A(map_with_index(f, v))); },
                          [f](const A& dy) { return A(map_with_index(f, dy)); }, where)(x);
 }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The functions of elements in the loop over blocks (nn/detail/block_attention.hpp), and its
+/// operators on dynamic tensors.
+///
+///     auto weights = block_map<T, T, T>("bgrst,bgrs->bgrst", fn::ExpAbove{}, on, where, scores, most);
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <tessera/grad/derivatives/slope.hpp>
+#include <tessera/kernel/functions/arithmetic.hpp>
+#include <tessera/kernel/functions/exponential.hpp>
+#include <tessera/nn/detail/block_sizes.hpp>
+#include <tessera/op/concatenate.hpp>
+#include <tessera/op/map.hpp>
+#include <tessera/op/slice.hpp>
+
+namespace tessera {
+namespace fn {
+/// e^(x - m)
+struct ExpAbove {
+  static constexpr std::string_view name = "exp above";
+  template <int I>
+  using slope_by =
+      std::conditional_t<I == 0, SlopeBy<Same, reads_result>, SlopeBy<Negate, reads_result>>;
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T m) const {
+    return tessera::detail::exp_of(x - m);
+  }
+};
+/// e^(x - m) w
+struct ShareAbove {
+  static constexpr std::string_view name = "share";
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T m, T w) const {
+    return tessera::detail::exp_of(x - m) * w;
+  }
+  template <int I, RealElement T> KOKKOS_FORCEINLINE_FUNCTION T derivative(T x, T m, T w) const {
+    const T e = tessera::detail::exp_of(x - m);
+    return I == 2 ? e : I == 1 ? -e * w : e * w;
+  }
+};
+/// x a + y
+struct ScaledSum {
+  static constexpr std::string_view name = "scaled sum";
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T a, T y) const {
+    return x * a + y;
+  }
+  template <int I, RealElement T> KOKKOS_FORCEINLINE_FUNCTION T derivative(T x, T a, T) const {
+    return I == 0 ? a : I == 1 ? x : T(1);
+  }
+};
+/// Dropped, of a block of weights that begins at query s and key t; there are so many groups,
+/// repeats, queries and keys in all.
+struct DroppedBlock {
+  static constexpr std::string_view name = "dropout";
+  Dropped f;
+  Index s, t, groups, repeats, queries, keys;
+  template <class T> KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T x) const {
+    return f(whole(i), x);
+  }
+  template <class T> KOKKOS_FUNCTION T derivative(const GlobalIndex& i, T x) const {
+    return f.derivative(whole(i), x);
+  }
+
+ private:
+  KOKKOS_FUNCTION GlobalIndex whole(GlobalIndex i) const {
+    i.row_major =
+        (((i[0] * groups + i[1]) * repeats + i[2]) * queries + i[3] + s) * keys + i[4] + t;
+    return i;
+  }
+};
+}  // namespace fn
+
+namespace detail {
+
+/// Returns f of tensors of elements X, by letters; R is what f returns.
+template <class R, class... X, class F, class... A>
+DynamicTensor block_map(std::string_view equation, const F& f, const Sharding& out, Where where,
+                        const A&... x) {
+  const ops::Map operation{parse(equation), dtype_of<R>, detail::linearity<F, X...>, out};
+  return DynamicTensor(run({operation,
+                            {&x.core()...},
+                            {function_name<F>(), where},
+                            {.kernel = MapRunner<R, F, X...>::kernel(f)}}));
+}
+/// The same of a function of the place among a block of scores, and the score.
+template <class R, class F>
+DynamicTensor placed_map(const F& f, const DynamicTensor& x, Where where) {
+  const ops::Map operation{parse("bgrst->bgrst"), dtype_of<R>, Linearity::pointwise, x.sharding()};
+  const OperandList operands{&x.core()};
+  PlacedFunction<F> placed{f, {}, {}};
+  place_result(operation.terms, operands, x.sharding(), placed.offset, placed.extents);
+  return DynamicTensor(run({operation,
+                            operands,
+                            {function_name<F>(), where},
+                            {.kernel = IndexRunner<R, F, R>::kernel(placed)}}));
+}
+
+/// Returns the tensors one behind the other, eight at a time.
+inline DynamicTensor joined(int dim, std::vector<DynamicTensor> parts, Where where) {
+  while (parts.size() > 1) {
+    std::vector<DynamicTensor> fewer;
+    for (std::size_t i = 0; i < parts.size(); i += max_operands) {
+      std::vector<DynamicTensor> some;
+      for (std::size_t k = i; k < parts.size() && k < i + max_operands; ++k)
+        some.push_back(std::exchange(parts[k], {}));
+      fewer.push_back(some.size() == 1 ? some[0] : concatenate(dim, some, where));
+    }
+    parts = std::move(fewer);
+  }
+  return parts[0];
+}
+/// Returns places span.from to before span.to of a dimension that is whole.
+inline DynamicTensor part_of(const DynamicTensor& x, int dim, Span span, Where where) {
+  if (span.from == 0 && span.to == x.extents()[dim]) return x;
+  Extents start(x.extents().size(), 0), limit = x.extents();
+  start[dim] = span.from;
+  limit[dim] = span.to;
+  return slice(x, start, limit, {}, where);
+}
+
+}  // namespace detail
+}  // namespace tessera
