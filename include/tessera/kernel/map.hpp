@@ -204,7 +204,8 @@ template <class R, class F, class... T> struct Map {
         R* const to = out + rows.offset[operands] + done * step;
         map_loop(f, count, step == 1 ? to : made,
                  row_piece(p + rows.offset[K] + done * shape.operand[K].stride[last],
-                           shape.operand[K].stride[last], count, tile.buffer, tile.filled)...);
+                           shape.operand[K].stride[last], count,
+                           min_of(map_tile, shape.extent[last]), tile.buffer, tile.filled)...);
         for (Index k = 0; step != 1 && k < count; ++k) to[k * step] = made[k];
       }
       i += row;

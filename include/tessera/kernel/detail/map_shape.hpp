@@ -117,13 +117,15 @@ template <int N> struct MapRows {
     }
   }
 };
-/// Returns `count` elements of a row: in place, or copied into `buffer`; `filled` as below.
+/// Returns `count` elements of a row: in place, or copied into `buffer`; `filled` as below. `most`:
+/// no piece of the rows has more.
 template <class T>
-const T* row_piece(const T* from, Index stride, Index count, T* buffer, const T*& filled) {
+const T* row_piece(const T* from, Index stride, Index count, Index most, T* buffer,
+                   const T*& filled) {
   if (stride == 1) return from;
   if (stride == 0) {
     if (filled != from)
-      for (Index i = 0; i < map_tile; ++i) buffer[i] = *from;
+      for (Index i = 0; i < most; ++i) buffer[i] = *from;
     filled = from;
     return buffer;
   }
@@ -149,7 +151,8 @@ const T* gather_tile(int rank, const Index* extent, const MapOperand& operand, c
   }
   const int last = rank - 1;
   const Index stride = operand.stride[last];
-  if (at[last] + count <= extent[last]) return row_piece(from, stride, count, buffer, filled);
+  if (at[last] + count <= extent[last])
+    return row_piece(from, stride, count, min_of(map_tile, extent[last]), buffer, filled);
   filled = nullptr;
   for (Index done = 0;;) {
     const Index piece = min_of(extent[last] - at[last], count - done);
