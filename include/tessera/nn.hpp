@@ -9,6 +9,7 @@
 #include <tessera/grad.hpp>
 #include <tessera/nn/attention.hpp>
 #include <tessera/nn/batch_norm.hpp>
+#include <tessera/nn/blocked_attention.hpp>
 #include <tessera/nn/convolution_block.hpp>
 #include <tessera/nn/cross_entropy.hpp>
 #include <tessera/nn/decoder.hpp>
