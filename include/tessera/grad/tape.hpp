@@ -13,7 +13,9 @@
 /// Laws: it keeps no tensor that no adjoint reads; an adjoint's operators belong to the layer of
 /// their call, and name its place; a tensor that was overwritten meanwhile is an error, never a
 /// wrong gradient; a tensor that was gathered gets its gradient under the sharding that it was
-/// gathered from (grad/adjoint/wanted.hpp).
+/// gathered from (grad/adjoint/wanted.hpp); gradients of one value that are left unfinished
+/// (grad/adjoint/open_sums.hpp) are added as they are, and finished once, when all are there.
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,9 +29,14 @@
 
 namespace tessera::detail {
 
+/// When the gradients of one value are finished: where it saves payload all at once, or each by
+/// itself, to compare with.
+enum class FinishSums : std::uint8_t { together, each };
+
 class Tape final : public Taker {
  public:
-  Tape() : outer_(taker_of_thread) {}
+  explicit Tape(FinishSums finish = FinishSums::together)
+      : outer_(taker_of_thread), finish_(finish) {}
 
   /// Follows a tensor: what depends on it has gradients. Returns its number. `under`: the sharding
   /// of its gradient; null: its own. Throws UsageError when it is followed already.
@@ -92,20 +99,29 @@ class Tape final : public Taker {
                                unsigned wanted);
   int add_value(const TensorCore& x, const Sharding* under = nullptr);
   void add_node(Node node, CallSite site);
-  TESSERA_FUNCTION void run_back(Node& node);
+  static TensorDesc desc_of(const Node& node, AdjointValue v);
+  static TensorDescs reads_of(const Node& node, const AdjointStep& step);
+  /// Changes the adjoints of products whose sums are finished together.
+  TESSERA_FUNCTION void leave_sums_open();
+  TESSERA_FUNCTION void run_back(Node& node, std::size_t number_of_node);
   TESSERA_FUNCTION void run_stated(const Node& node, const std::vector<TensorCore>& cotangents,
                                    CallSite site);
   void require_unwritten(const Node& node, const Kept& kept);
-  void add_gradient(int number, const TensorCore& given, CallSite site);
+  void add_gradient(int number, const TensorCore& given, CallSite site, bool left_open = false);
+  /// Returns the sum of all gradients of a value that have come, finished as it is wanted;
+  /// undefined where none has.
+  TESSERA_FUNCTION TensorCore total(int number, CallSite site);
   /// Returns a bit for each operand that has a gradient.
   unsigned followed(const OperandList& operands);
 
   Taker* outer_;  ///< who takes the calls then
+  FinishSums finish_;
   std::unordered_map<const Storage*, Memory> memories_;
   std::unordered_map<const Storage*, int> writes_;
   std::vector<Node> nodes_;
-  std::vector<TensorCore> gradients_;  ///< of each number
-  std::vector<Sharding> wanted_;       ///< under which each of them is summed, perhaps unfinished
+  std::vector<std::vector<TensorCore>> sums_;  ///< of each number's gradients: one for a sharding
+  std::vector<Sharding> wanted_;  ///< under which each number's gradient is, perhaps unfinished
+  std::vector<std::size_t> last_reader_;  ///< of each number: the node that gives its last gradient
 };
 
 }  // namespace tessera::detail

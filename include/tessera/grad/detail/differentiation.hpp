@@ -44,8 +44,9 @@ template <class T> void use_gradients_of() {
 
 class Differentiation {
  public:
-  explicit Differentiation(Where where, Repeated repeated = Repeated::refused)
-      : where_(where), repeated_(repeated) {}
+  explicit Differentiation(Where where, Repeated repeated = Repeated::refused,
+                           FinishSums finish = FinishSums::together)
+      : tape_(finish), where_(where), repeated_(repeated) {}
 
   template <class Tree> void follow(const Tree& tree) {
     for_each_tensor(

@@ -9,6 +9,7 @@
 
 #include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/grad/adjoint/wanted.hpp>
+#include <tessera/grad/detail/gradient_sums.hpp>
 #include <tessera/grad/tape.hpp>
 #include <tessera/run/run.hpp>
 
@@ -17,8 +18,8 @@ namespace tessera::detail {
 inline const Storage* memory_of(const TensorCore& x) { return x.storage()->root(); }
 
 inline int Tape::add_value(const TensorCore& x, const Sharding* under) {
-  const int number = static_cast<int>(gradients_.size());
-  gradients_.emplace_back();
+  const int number = static_cast<int>(sums_.size());
+  sums_.emplace_back();
   wanted_.push_back(under != nullptr ? *under : x.sharding().finished());
   Memory& memory = memories_[memory_of(x)];
   memory.storage = x.storage();
@@ -205,25 +206,6 @@ TESSERA_FUNCTION bool Tape::follows(const TensorCore& x) const {
   return is_differentiable(x.type()) && memories_.contains(memory_of(x));
 }
 
-inline void Tape::add_gradient(int number, const TensorCore& given, CallSite site) {
-  const Sharding& wanted = wanted_[static_cast<std::size_t>(number)];
-  const auto under = [&](const TensorCore& x, const Sharding& to) {
-    return x.sharding() == to ? x : run({ops::Reshard{to}, {&x}, site});
-  };
-  const bool open = given.sharding().finished() == wanted.finished() &&
-                    (given.sharding().partial - wanted.partial).empty();
-  const TensorCore g = open ? given : under(given, wanted.finished());
-  TensorCore& sum = gradients_[static_cast<std::size_t>(number)];
-  if (!sum.defined()) {
-    sum = g;
-    return;
-  }
-  const bool alike = sum.sharding() == g.sharding();
-  const TensorCore first = alike ? sum : under(sum, wanted.finished()),
-                   second = alike ? g : under(g, wanted.finished());
-  sum = applied(function_of<2>(g.type(), fn::Add{}), {&first, &second}, site);
-}
-
 inline void Tape::require_unwritten(const Node& node, const Kept& kept) {
   if (writes_[memory_of(kept.tensor)] != kept.writes)
     throw UsageError(node.label +
@@ -232,16 +214,16 @@ inline void Tape::require_unwritten(const Node& node, const Kept& kept) {
                      node.where);
 }
 
-TESSERA_FUNCTION void Tape::run_back(Node& node) {
+TESSERA_FUNCTION void Tape::run_back(Node& node, std::size_t number_of_node) {
+  const CallSite site{node.label, node.where};
   std::vector<TensorCore> cotangents;
   bool any = false;
   for (const int number : node.results) {
-    cotangents.emplace_back();
-    if (number >= 0) std::swap(cotangents.back(), gradients_[static_cast<std::size_t>(number)]);
+    cotangents.push_back(number >= 0 ? total(number, site) : TensorCore());
+    if (number >= 0) sums_[static_cast<std::size_t>(number)].clear();
     any = any || cotangents.back().defined();
   }
   if (!any) return;
-  const CallSite site{node.label, node.where};
   const auto cotangent = [&](std::size_t k) -> const TensorCore& {
     TensorCore& g = cotangents[k];
     if (!g.defined()) g = filled(node.mesh, AdjointBuilder::finished(node.made[k]), 0, site);
@@ -251,11 +233,18 @@ TESSERA_FUNCTION void Tape::run_back(Node& node) {
     throw UsageError(node.label + ": " + node.adjoint.missing, node.where);
   OpenAgain layers(*node.mesh);
   layers.open(node.layers.get());
+  // A sum is finished when its last summand is there.
+  const auto finish = [&] {
+    for (const int number : node.operands)
+      if (number >= 0 && last_reader_[static_cast<std::size_t>(number)] == number_of_node)
+        (void)total(number, site);
+  };
   if (node.back) {
     for (const Kept& kept : node.kept) require_unwritten(node, kept);
     for (std::size_t k = 0; k < cotangents.size(); ++k)
       if (node.results[k] >= 0) (void)cotangent(k);
-    return run_stated(node, cotangents, site);
+    run_stated(node, cotangents, site);
+    return finish();
   }
   const std::vector<AdjointStep>& steps = node.adjoint.steps;
   std::vector<TensorCore> made(steps.size());
@@ -292,7 +281,9 @@ TESSERA_FUNCTION void Tape::run_back(Node& node) {
   for (std::size_t i = 0; i < node.operands.size(); ++i)
     if (const AdjointValue g = node.adjoint.gradients[static_cast<int>(i)];
         node.operands[i] >= 0 && g.known())
-      add_gradient(node.operands[i], value(g), site);
+      add_gradient(node.operands[i], value(g), site, (node.adjoint.left_open >> i & 1) != 0);
+  made.clear();
+  finish();
 }
 
 TESSERA_FUNCTION void Tape::seed(int number, const TensorCore& gradient) {
@@ -302,17 +293,17 @@ TESSERA_FUNCTION void Tape::seed(int number, const TensorCore& gradient) {
 
 TESSERA_FUNCTION void Tape::run_back() {
   const TakenBy outer(outer_);
+  leave_sums_open();
   while (!nodes_.empty()) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();  // with the tensors that it keeps
-    run_back(node);
+    run_back(node, nodes_.size());
   }
 }
 
 TESSERA_FUNCTION TensorCore Tape::gradient(int number, const TensorCore& of, Where where) {
-  const TensorCore& g = gradients_[static_cast<std::size_t>(number)];
-  if (g.defined()) return g;
   const TakenBy outer(outer_);
+  if (const TensorCore g = total(number, {"gradient", where}); g.defined()) return g;
   const TensorDesc zeros{of.type(), of.extents(),
                          wanted_[static_cast<std::size_t>(number)].finished()};
   return filled(of.mesh(), zeros, 0, {"gradient", where});
