@@ -8,13 +8,11 @@
 ///
 /// Laws: planned payload times steps equals the ledger's, on every process and for every group of
 /// axes.
-#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
 
-#include <tessera/kernel/gemm.hpp>
-
+#include "../support/gemm_rate.hpp"
 #include "adam.hpp"
 
 namespace gradients_by_hand {
@@ -61,40 +59,9 @@ template <class T> std::string ownership(const Weights<T>& w, const Sizes& n) {
 /// processes at work at once.
 template <class T> double local_gemm_rate(const ProcessMesh<Grid>& mesh, const Sizes& n) {
   const Index b = ceil_div(n.batch, mesh.size<data>()), h = ceil_div(n.hidden, mesh.size<model>());
-  const Index m = n.embed;
-  Kokkos::View<T*> x("x", b * m), weight("weight", m * h), y("y", b * h);
-  const auto product = [](Index rows, Index columns, Index inner, const T* left, const T* right,
-                          T* out) {
-    tessera::detail::Gemm work;
-    work.m = rows, work.n = work.ldb = work.ldc = columns, work.k = work.lda = inner;
-    tessera::detail::gemm(dtype_of<T>, work, left, right, out);
-  };
-  const auto both = [&] {
-    product(b, h, m, x.data(), weight.data(), y.data());
-    product(b, m, h, y.data(), weight.data(), x.data());
-  };
-  using Clock = std::chrono::steady_clock;
-  both();
-  mesh.core()->transport().barrier();
-  const auto start = Clock::now();
-  double seconds = 0, flops = 0;
-  while (seconds < 0.2) {
-    both();
-    tessera::detail::fence();
-    flops += 4.0 * static_cast<double>(b * m * h);
-    seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  return flops / seconds;
+  return support::gemm_rate<T>(mesh, {{b, h, n.embed}, {b, n.embed, h}});
 }
-
-/// Returns the flops of the products among the operators of a step.
-inline double gemm_flops(const Program& step) {
-  Index flops = 0;
-  for (const ProgramEntry& entry : step.entries())
-    for (const Step& s : entry.plan->steps)
-      if (s.kind == StepKind::contract) flops += s.flops;
-  return static_cast<double>(flops);
-}
+using support::gemm_flops;
 
 /// Returns whether this process communicated what was planned, in every group of axes.
 inline bool as_planned(const Program& step, const Ledger& counted, Index steps) {

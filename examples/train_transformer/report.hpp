@@ -12,9 +12,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/kernel/gemm.hpp>
-
 #include "../support/curve.hpp"
+#include "../support/gemm_rate.hpp"
 #include "trainer.hpp"
 
 namespace train_transformer {
@@ -53,37 +52,9 @@ inline std::string describe(const Program& step) {
 /// Returns flops a second of a product of the feed-forward layer's sizes, all processes at work.
 template <class T> double local_gemm_rate(const ProcessMesh<Grid>& mesh, const Sizes& n) {
   const Index rows = max_of(Index{1}, n.batch * n.context / mesh.processes());
-  const Index inner = n.embed, columns = 2 * n.hidden;
-  Kokkos::View<T*> x("x", static_cast<std::size_t>(rows * inner)),
-      w("w", static_cast<std::size_t>(inner * columns)),
-      y("y", static_cast<std::size_t>(rows * columns));
-  tessera::detail::Gemm work;
-  work.m = rows, work.n = work.ldb = work.ldc = columns, work.k = work.lda = inner;
-  const auto product = [&] {
-    tessera::detail::gemm(dtype_of<T>, work, x.data(), w.data(), y.data());
-    tessera::detail::fence();
-  };
-  using Clock = std::chrono::steady_clock;
-  product();
-  mesh.core()->transport().barrier();
-  const auto start = Clock::now();
-  double seconds = 0, flops = 0;
-  while (seconds < 0.2) {
-    product();
-    flops += 2.0 * static_cast<double>(rows * inner * columns);
-    seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  return flops / seconds;
+  return support::gemm_rate<T>(mesh, {{rows, 2 * n.hidden, n.embed}});
 }
-
-/// Returns the flops of the products among the operators of a step.
-inline double gemm_flops(const Program& step) {
-  Index flops = 0;
-  for (const ProgramEntry& entry : step.entries())
-    for (const Step& s : entry.plan->steps)
-      if (s.kind == StepKind::contract) flops += s.flops;
-  return static_cast<double>(flops);
-}
+using support::gemm_flops;
 
 /// How fast a run is, in the words of its progress bar.
 class Pace {
