@@ -88,7 +88,9 @@ template <class Q, class K> struct Projected {
   K keys, values;
 };
 /// Returns x and context times the layer's matrices. Where they are one tensor it is one product
-/// with the matrices side by side, so that x, and the gradient by it, are communicated once.
+/// with the matrices side by side: x is gathered once where its last dimension is split, the
+/// gradients of the matrices are one reduction, and one product is faster than three. (That the
+/// gradients by x are reduced once is the tape's doing: grad/adjoint/open_sums.hpp.)
 template <class U, TypedTensor A, TypedTensor C>
 auto projected(const Attention<U>& layer, const A& x, const C& context, Where where) {
   using Layer = Attention<U>;
