@@ -2,6 +2,7 @@
 // A Transformer, written once: the same loss and gradients under all rules, and the collectives
 // that each set of rules is known for.
 #include <algorithm>
+#include <array>
 #include <iomanip>
 #include <sstream>
 
@@ -133,6 +134,36 @@ TEST_CASE("a decoder has one loss and one gradient under all rules and on all me
       check("fully sharded", std::type_identity<FullySharded<BothAxes>>{});
       check("sequence", std::type_identity<SequenceSplit<data, model>>{});
     });
+}
+
+TEST_CASE(
+    "a batch below the data axis, heads that no axis divides, one letter, and no text at all") {
+  DecoderSizes one_letter = ragged_decoder;
+  one_letter.vocabulary = 1;
+  const auto numbers = [&]<class R>(std::type_identity<R>, const ProcessMesh<Grid>& mesh) {
+    return std::array{decoder_numbers<R>(mesh, ragged_decoder, {.batch = 1}),
+                      decoder_numbers<R>(mesh, one_letter),
+                      decoder_numbers<R>(mesh, ragged_decoder, {.sequence = 0})};
+  };
+  std::array<Numbers, 3> whole;
+  on_mesh(1, 1, [&](const auto& mesh) { whole = numbers(std::type_identity<Whole>{}, mesh); });
+  CHECK(worst(whole[1], Numbers(whole[1].size(), 0.0)) < 1e-15);  // nothing to learn
+  CHECK(std::isnan(whole[2][0]));                                 // the mean of no losses
+  std::mutex mutex;
+  on_mesh(3, 2, [&](const ProcessMesh<Grid>& mesh) {
+    const auto check = [&]<class R>(std::type_identity<R> rules) {
+      const auto split = numbers(rules, mesh);
+      const std::lock_guard lock(mutex);
+      CHECK(worst(split[0], whole[0]) < 1e-10);
+      CHECK(worst(split[1], whole[1]) < 1e-10);
+      CHECK(std::isnan(split[2][0]));
+    };
+    check(std::type_identity<DataParallel<BothAxes>>{});
+    check(std::type_identity<TensorParallel<data, model>>{});
+    check(std::type_identity<TwoDimensional<data, model>>{});
+    check(std::type_identity<FullySharded<BothAxes>>{});
+    check(std::type_identity<SequenceSplit<data, model>>{});
+  });
 }
 
 TEST_CASE("a block communicates as its rules are known for") {

@@ -20,7 +20,8 @@ template <class R> auto decoder_loss(const ProcessMesh<Grid>& mesh, Index vocabu
   using Tokens = TokenIds<On<R>>;
   const Extents extents{text.batch, text.sequence};
   return [ids = from_function<Tokens>(mesh, extents, Ids{vocabulary}),
-          targets = from_function<Tokens>(mesh, extents, Ids{vocabulary - 2})](const auto& w) {
+          targets = from_function<Tokens>(mesh, extents, Ids{max_of(Index{1}, vocabulary - 2)})](
+             const auto& w) {
     return mean(cross_entropy(next_tokens(w, ids, {.rate = 0.1, .seed = 8, .step = 3}), targets));
   };
 }
@@ -28,10 +29,12 @@ inline constexpr DecoderSizes ragged_decoder{
     .vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 7, .layers = 2};
 
 /// The loss, and all gradients.
-template <class R> Numbers decoder_numbers(const ProcessMesh<Grid>& mesh) {
+template <class R>
+Numbers decoder_numbers(const ProcessMesh<Grid>& mesh, const DecoderSizes& sizes = ragged_decoder,
+                        Text text = {}) {
   Parameters<Grid> make(mesh, 3);
-  const auto weights = Decoder<On<R>>::like(make, ragged_decoder);
-  const auto loss = decoder_loss<R>(mesh, ragged_decoder.vocabulary, {});
+  const auto weights = Decoder<On<R>>::like(make, sizes);
+  const auto loss = decoder_loss<R>(mesh, sizes.vocabulary, text);
   const auto [value_of, gradient] = value_and_grad(loss)(weights);
   Numbers all{value(value_of)};
   append(all, gradient);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <vector>
 
@@ -28,7 +29,7 @@ Flags flags_of(const char* update) {
                  .experts = 3,
                  .batch = 5,
                  .dropout = 0.1};
-  flags.steps = 8;
+  flags.steps = 20;
   flags.rate = 0.03;
   flags.update = update;
   return flags;
@@ -36,7 +37,7 @@ Flags flags_of(const char* update) {
 
 /// Losses of the steps after `first`, up to `last`: from a file, if one is named, and to one.
 struct Part {
-  Index first = 0, last = 8;
+  Index first = 0, last = 20;
   std::string from = {}, to = {};
   bool compiled = false;
 };
@@ -81,8 +82,8 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
 
 TEST_CASE("the trainer: one source, the same losses on every mesh under all rules") {
   const auto alone = losses_on<by::Batch>(1, 1, "replicated", {});
-  REQUIRE(alone.size() == 9);
-  CHECK(alone[7] < alone[0]);
+  REQUIRE(alone.size() == 21);
+  CHECK(alone[19] < alone[0]);
   CHECK(largest_difference(losses_on<by::Batch>(2, 2, "sharded", {}), alone) < 1e-10);
   CHECK(largest_difference(losses_on<by::Batch>(3, 1, "cheapest", {.compiled = true}), alone) <
         1e-10);
@@ -92,6 +93,24 @@ TEST_CASE("the trainer: one source, the same losses on every mesh under all rule
   CHECK(largest_difference(losses_on<by::Tensors>(1, 2, "replicated", {}), alone) < 1e-10);
   CHECK(largest_difference(losses_on<by::Shards>(2, 2, "replicated", {.compiled = true}), alone) <
         1e-10);
+  CHECK(largest_difference(losses_on<by::Shards>(4, 2, "cheapest", {}), alone) < 1e-10);
+}
+
+TEST_CASE("the trainer: texts that cannot be learnt from say why") {
+  const support::Folder folder("tessera_texts");
+  const auto says = [&](const std::string& name, const char* what) {
+    CHECK_THROWS_WITH_AS(support::load_text(name, 5), doctest::Contains(what), UsageError);
+  };
+  says(folder.file("none.txt"), "there is no file or folder");
+  std::ofstream(folder.file("empty.txt"));
+  says(folder.file("empty.txt"), "is empty");
+  std::ofstream(folder.file("short.txt")) << "twelve chars";
+  says(folder.file("short.txt"), "is too short: 11 characters to learn from and 1 held out");
+  const std::string one = folder.file("one");
+  std::filesystem::create_directory(one);
+  says(one, "holds no text");
+  std::ofstream(one + "/a.txt") << "some text in it";
+  says(one, "holds one file");
 }
 
 TEST_CASE("the trainer: interrupted, and continued on another mesh under other rules") {

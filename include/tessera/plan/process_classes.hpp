@@ -26,35 +26,7 @@ class ProcessClasses {
   }
 
   /// Takes the communication of a plan's steps into account.
-  constexpr void add_calls(const Plan& plan) {
-    for (const Step& step : plan.steps) {
-      if (!step.communicates()) continue;
-      if (step.region >= 0 || step.merges || is_relocation(plan, step)) return add_all();
-      AxisSet used = step.group;
-      for (int k = 0; k < step.in.size(); ++k)
-        for (const int slot : {static_cast<int>(step.in[k]), step.output(k)}) {
-          add(plan.slots[slot].desc);
-          used = used | plan.slots[slot].desc.sharding.used();
-        }
-      if (step.level == Level::network || !step.near.empty() ||
-          step.collective == Collective::exchange ||
-          step.collective == Collective::collective_permute)
-        add_all(used);
-    }
-    for (const Step& step : plan.steps)  // the parts that an all-reduce's block is cut into
-      if (step.kind == StepKind::communicate && step.collective == Collective::all_reduce) {
-        const ProcessClasses known = *this;
-        known.visit([&](int, const Coordinates& at, Index) {
-          Index elements = 0;
-          for (const int slot : step.in) {
-            const TensorDesc& desc = plan.slots[slot].desc;
-            elements =
-                saturating_add(elements, block_volume(desc.extents, desc.sharding, mesh_, at));
-          }
-          add_parts(step.group, elements);
-        });
-      }
-  }
+  constexpr void add_calls(const Plan& plan);
   /// Takes all numbers of a plan into account.
   constexpr void add(const Plan& plan) {
     for (const Slot& slot : plan.slots) {
@@ -141,6 +113,36 @@ class ProcessClasses {
   AxisSet all_;  ///< the axes whose every coordinate is a class
   FixedVector<FixedVector<int, most_starts>, max_axes> starts_;  ///< else where classes begin
 };
+
+// After visit(), which clang must have seen to evaluate it as a constant.
+constexpr void ProcessClasses::add_calls(const Plan& plan) {
+  for (const Step& step : plan.steps) {
+    if (!step.communicates()) continue;
+    if (step.region >= 0 || step.merges || is_relocation(plan, step)) return add_all();
+    AxisSet used = step.group;
+    for (int k = 0; k < step.in.size(); ++k)
+      for (const int slot : {static_cast<int>(step.in[k]), step.output(k)}) {
+        add(plan.slots[slot].desc);
+        used = used | plan.slots[slot].desc.sharding.used();
+      }
+    if (step.level == Level::network || !step.near.empty() ||
+        step.collective == Collective::exchange ||
+        step.collective == Collective::collective_permute)
+      add_all(used);
+  }
+  for (const Step& step : plan.steps)  // the parts that an all-reduce's block is cut into
+    if (step.kind == StepKind::communicate && step.collective == Collective::all_reduce) {
+      const ProcessClasses known = *this;
+      known.visit([&](int, const Coordinates& at, Index) {
+        Index elements = 0;
+        for (const int slot : step.in) {
+          const TensorDesc& desc = plan.slots[slot].desc;
+          elements = saturating_add(elements, block_volume(desc.extents, desc.sharding, mesh_, at));
+        }
+        add_parts(step.group, elements);
+      });
+    }
+}
 
 /// Returns a communicating step of the plan with its numbers on a process.
 constexpr Step step_on(const Plan& plan, const Step& step, int process, const Coordinates& at) {
