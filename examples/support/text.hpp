@@ -110,7 +110,6 @@ class Text {
   std::vector<std::int32_t> training_, held_out_;
 };
 
-namespace detail {
 inline std::string contents(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
@@ -126,7 +125,6 @@ inline std::vector<std::filesystem::path> files_of(const std::filesystem::path& 
   files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
 }
-}  // namespace detail
 
 /// Reads a file, the last tenth of which is held out, or a folder, of which one whole file is: the
 /// first that is at least a fiftieth of the whole. Throws UsageError for what is missing, empty or
@@ -138,8 +136,8 @@ inline Text load_text(const std::string& name, Index context) {
   if (fs::is_directory(name, error)) {
     std::vector<std::string> parts;
     std::size_t total = 0, out = 0;
-    const auto files = detail::files_of(name);
-    for (const auto& file : files) total += parts.emplace_back(detail::contents(file)).size();
+    const auto files = files_of(name);
+    for (const auto& file : files) total += parts.emplace_back(contents(file)).size();
     if (total == 0)
       throw UsageError("--text: the folder " + name +
                        " holds no text; give a text file, or a folder with text files in it");
@@ -152,7 +150,7 @@ inline Text load_text(const std::string& name, Index context) {
     description = std::to_string(files.size() - 1) + " files of " + name + ", held out " +
                   files[out].filename().string();
   } else if (fs::exists(name, error)) {
-    training = detail::contents(name);
+    training = contents(name);
     if (training.empty())
       throw UsageError("--text: the file " + name + " is empty; give one with text in it");
     held_out = training.substr(training.size() - training.size() / 10);
