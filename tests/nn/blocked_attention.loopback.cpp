@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitized: preset address
 // Attention by blocks of keys against attention by all scores: values and gradients under all
 // rules, ragged blocks, masks, dropout, half types, what is empty; and memory and payload on paper.
 #include <tessera/op/compile.hpp>
