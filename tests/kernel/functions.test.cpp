@@ -17,6 +17,18 @@ namespace {
 const float infinity = std::numeric_limits<float>::infinity();
 const float not_a_number = std::numeric_limits<float>::quiet_NaN();
 const float least = std::numeric_limits<float>::denorm_min();
+
+/// Returns the error in units in the last place of the nearest double.
+double ulps(double value, long double exact) {
+  const double nearest = static_cast<double>(exact);
+  if (std::isnan(nearest)) return std::isnan(value) ? 0.0 : 1e9;
+  if (std::isinf(nearest) || std::isinf(value)) return value == nearest ? 0.0 : 1e9;
+  if (nearest == 0 && std::signbit(value) != std::signbit(nearest)) return 1e9;
+  int exponent = 0;
+  std::frexp(nearest, &exponent);
+  const long double unit = std::ldexp(1.0L, std::max(exponent, -1021) - 53);
+  return static_cast<double>(std::abs(static_cast<long double>(value) - exact) / unit);
+}
 }  // namespace
 
 TEST_CASE("fast float functions against double libm") {
@@ -33,17 +45,6 @@ TEST_CASE("fast float functions against double libm") {
 }
 
 TEST_CASE("fast double functions against libm's long double, and their edges") {
-  // Errors in units in the last place of the nearest double.
-  const auto ulps = [](double value, long double exact) {
-    const double nearest = static_cast<double>(exact);
-    if (std::isnan(nearest)) return std::isnan(value) ? 0.0 : 1e9;
-    if (std::isinf(nearest) || std::isinf(value)) return value == nearest ? 0.0 : 1e9;
-    if (nearest == 0 && std::signbit(value) != std::signbit(nearest)) return 1e9;
-    int exponent = 0;
-    std::frexp(nearest, &exponent);
-    const long double unit = std::ldexp(1.0L, std::max(exponent, -1021) - 53);
-    return static_cast<double>(std::abs(static_cast<long double>(value) - exact) / unit);
-  };
   double of_exp = 0, of_tanh = 0, of_log = 0, of_erf = 0, of_expm1 = 0, of_log1p = 0;
   const auto at = [&](double x) {
     const auto wide = static_cast<long double>(x);
@@ -72,6 +73,29 @@ TEST_CASE("fast double functions against libm's long double, and their edges") {
   CHECK(of_exp <= 1.5);
   CHECK(of_tanh <= 3);
   CHECK(of_log <= 1);
+}
+
+TEST_CASE("sin and cos of doubles, near multiples of pi/2 too, where almost all digits cancel") {
+  double of_sin = 0, of_cos = 0;
+  const auto at = [&](double x) {
+    const auto wide = static_cast<long double>(x);
+    of_sin = std::max(of_sin, ulps(fn::Sin{}(x), std::sin(wide)));
+    of_cos = std::max(of_cos, ulps(fn::Cos{}(x), std::cos(wide)));
+  };
+  for (int i = -500000; i <= 500000; ++i) at(2e-5 * i + 1e-9 * (i % 97));
+  for (int i = -500000; i <= 500000; ++i) at(1.05 * i + 1e-6 * (i % 89));
+  for (int i = 0; i < 400000; ++i) at((i % 2 == 0 ? 1 : -1) * std::exp2(-0.0027 * i));
+  for (int i = -340000; i <= 340000; ++i) {  // beyond common_angle too
+    const double x = 1.57079632679489661923 * i;
+    for (const double near : {x, std::nextafter(x, 1e9), std::nextafter(x, -1e9)}) at(near);
+  }
+  const double far = std::numeric_limits<double>::infinity();
+  for (const double x : {0.0, 5e-324, 1e-308, 524287.9, 524288.0, 524288.1, 1e22, 1.7e308, far})
+    for (const double sign : {1.0, -1.0}) at(sign * x);
+  at(std::numeric_limits<double>::quiet_NaN());
+  MESSAGE("largest errors in ulp: sin " << of_sin << ", cos " << of_cos);
+  CHECK(of_sin <= 1);
+  CHECK(of_cos <= 1);
 }
 
 TEST_CASE("the edges of the float functions") {

@@ -3,11 +3,12 @@
 /// @file
 /// Circular and hyperbolic functions, of radians. On the host floats use
 /// detail/float_trigonometry.hpp for sin, cos and tan, and float_power.hpp and float_math.hpp for
-/// sinh, cosh and tanh; these files state the errors. The inverse functions, and doubles but for
-/// tanh (detail/double_math.hpp), use libm.
+/// sinh, cosh and tanh, doubles detail/double_trigonometry.hpp for sin and cos and double_math.hpp
+/// for tanh; these files state the errors. All other functions of doubles, and the inverse ones,
+/// use libm.
 ///
 ///     fn::Sin{}(0.5f);   fn::Atan2{}(1.0, -1.0)      // 3 pi / 4
-#include <tessera/kernel/functions/detail/float_trigonometry.hpp>
+#include <tessera/kernel/functions/detail/double_trigonometry.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 
 namespace tessera {
@@ -35,6 +36,10 @@ KOKKOS_FORCEINLINE_FUNCTION bool is_common_angle(float x) {
   const auto bits = static_cast<std::int32_t>(bits_of(x) & 0x7fffffffu);  // false for NaN
   return bits <= static_cast<std::int32_t>(bits_of(common_angle));
 }
+KOKKOS_FORCEINLINE_FUNCTION bool is_common_angle(double x) {
+  const double bound = static_cast<double>(common_angle);
+  return (x <= bound) & (x >= -bound);  // false for NaN
+}
 
 }  // namespace detail
 
@@ -42,11 +47,11 @@ namespace fn {
 
 struct Sin : detail::OfReal<Sin> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
-    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
-      if (detail::is_common_angle(x)) return detail::fast_sin(x);
-    }))
+    KOKKOS_IF_ON_HOST((if (detail::is_common_angle(x)) return detail::fast_sin(x);))
     return Kokkos::sin(x);
   }
+  KOKKOS_FORCEINLINE_FUNCTION bool common(double x) const { return detail::is_common_angle(x); }
+  KOKKOS_FORCEINLINE_FUNCTION double of_common(double x) const { return detail::fast_sin(x); }
   template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
     return detail::is_common_angle(static_cast<float>(x));
   }
@@ -56,11 +61,11 @@ struct Sin : detail::OfReal<Sin> {
 };
 struct Cos : detail::OfReal<Cos> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
-    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
-      if (detail::is_common_angle(x)) return detail::fast_cos(x);
-    }))
+    KOKKOS_IF_ON_HOST((if (detail::is_common_angle(x)) return detail::fast_cos(x);))
     return Kokkos::cos(x);
   }
+  KOKKOS_FORCEINLINE_FUNCTION bool common(double x) const { return detail::is_common_angle(x); }
+  KOKKOS_FORCEINLINE_FUNCTION double of_common(double x) const { return detail::fast_cos(x); }
   template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
     return detail::is_common_angle(static_cast<float>(x));
   }
