@@ -3,6 +3,7 @@
 // The float functions that loops vectorise, against double libm, and their edges.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -50,6 +51,22 @@ TEST_CASE("float functions stay within their stated errors") {
       "silu", 4, [](float x) { return x < -80 ? 0.0f : fn::Silu{}(x); },
       [](double x) { return x < -80 ? 0.0 : x / (1 + std::exp(-x)); });
   CHECK(std::isnan(fn::Silu{}(-infinity)));
+  // Below -5.6 gelu is some number between -6e-8 and 0.
+  const auto gelu = [](double x) { return 0.5 * x * std::erfc(-x * std::sqrt(0.5)); };
+  check(
+      "gelu", 40, [](float x) { return x < -5.6f ? 0.0f : fn::Gelu{}(x); },
+      [&](double x) { return x < -5.6f ? 0.0 : gelu(x); });
+  check(
+      "gelu from -1 on", 3, [](float x) { return x < -1 ? 0.0f : fn::Gelu{}(x); },
+      [&](double x) { return x < -1 ? 0.0 : gelu(x); });
+  for (float x = -5.6f; x > -1e30f; x *= 1.01f) {
+    CAPTURE(x);
+    REQUIRE(fn::Gelu{}(x) <= 0);
+    REQUIRE(static_cast<double>(fn::Gelu{}(x)) >= -6.1e-8);
+  }
+  CHECK(fn::Gelu{}(infinity) == infinity);
+  CHECK(std::isnan(fn::Gelu{}(-infinity)));
+  CHECK(std::isnan(fn::Gelu{}(not_a_number)));
   // libm's own, rounded once
   check("atan", 1, fn::Atan{}, [](double x) { return std::atan(x); });
   check("cbrt", 1, fn::Cbrt{}, [](double x) { return std::cbrt(x); });
@@ -112,4 +129,35 @@ TEST_CASE("a map by the common way is the function of each element, also of rare
   detail::map(fn::Sin{}, detail::LocalMap{{n}, {{1}}}, x.data(), x.data());  // onto itself
   CHECK(x[1] == fn::Sin{}(0.003f - 5));
   CHECK(x[600] == fn::Sin{}(1e30f));
+}
+
+namespace {
+/// How many elements of a map have other bits than f of each; the last ones are no whole vector.
+template <class T, class F> Index other_bits(F f) {
+  std::vector<T> x;
+  for (int i = 0; i < 1021; ++i) x.push_back(static_cast<T>(0.017 * i - 9));
+  for (const float edge : edges) x.push_back(static_cast<T>(edge));
+  std::vector<T> y(x.size());
+  detail::map(f, detail::LocalMap{{static_cast<Index>(x.size())}, {{1}}}, y.data(), x.data());
+  Index other = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const T expected = f(x[i]);
+    other += std::memcmp(&y[i], &expected, sizeof(T)) != 0 && !(y[i] != y[i]);
+  }
+  return other;
+}
+template <class T, class... F> void check_bits(F... f) {
+  Index at = 0;
+  for (const Index other : {other_bits<T>(f)...}) {
+    CAPTURE(at++);
+    CHECK(other == 0);
+  }
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("a map by the widest vectors has the bits of the function of each element", T,
+                   float, double) {
+  check_bits<T>(fn::Exp{}, fn::Expm1{}, fn::Log{}, fn::Log1p{}, fn::Tanh{}, fn::Erf{}, fn::Gelu{},
+                fn::GeluTanh{}, fn::Sigmoid{}, fn::Silu{}, fn::Sin{}, fn::Cos{}, fn::Sqrt{},
+                fn::Rsqrt{}, fn::Floor{}, fn::Round{}, fn::Relu{});
 }

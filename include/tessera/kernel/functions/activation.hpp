@@ -27,6 +27,14 @@ KOKKOS_FORCEINLINE_FUNCTION float sigmoid_of(float x) {
       (const float e = Kokkos::exp(-Kokkos::fabs(x)); return (x < 0.0f ? e : 1.0f) / (1.0f + e);))
 }
 
+template <class T> KOKKOS_FORCEINLINE_FUNCTION T gelu_of(T x) {
+  return T(0.5) * x * (T{1} + erf_of(x * T(0.70710678118654752440)));
+}
+KOKKOS_FORCEINLINE_FUNCTION float gelu_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_gelu(x);))
+  KOKKOS_IF_ON_DEVICE((return gelu_of<float>(x);))
+}
+
 /// x, or the bound that it is beyond; NaN stays. Where a derivative changes no more beyond some
 /// bounds this keeps zero times infinity out of its formula.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION T within(T x, T bound) {
@@ -58,9 +66,7 @@ struct ReluGradient {
 /// x (1 + erf(x / sqrt 2)) / 2, Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016); JAX's
 /// approximate=False.
 struct Gelu : detail::OfReal<Gelu> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
-    return T(0.5) * x * (T{1} + detail::erf_of(x * T(0.70710678118654752440)));
-  }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::gelu_of(x); }
 };
 /// The derivative of gelu: (1 + erf(x / sqrt 2)) / 2 + x e^(-x^2/2) / sqrt(2 pi). Beyond 40 it
 /// changes no more, also in double.

