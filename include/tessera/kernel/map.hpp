@@ -81,7 +81,7 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
     for (Index i = 0; i < n; i += map_tile) {
       const Index count = min_of(map_tile, n - i);
       bool rare = false;
-      with_wide_vectors([&]() TESSERA_INLINE {
+      with_widest_vectors([&]() TESSERA_INLINE {
         rare = rare_among(f, count, (in + i)...);
         if (!rare) common_loop(f, count, out + i, (in + i)...);
       });
@@ -89,7 +89,7 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
         for (Index k = i; k < i + count; ++k) out[k] = static_cast<R>(f(in[k]...));
     }
   } else {
-    with_wide_vectors([&]() TESSERA_INLINE { plain_loop(f, n, out, in...); });
+    with_widest_vectors([&]() TESSERA_INLINE { plain_loop(f, n, out, in...); });
   }
 }
 
@@ -188,7 +188,7 @@ template <class R, class F, class... T> struct Map {
     const Index step = shape.operand[operands].stride[last];
     if constexpr (in_one_loop<F, T...>) {
       if (step == 1 && ((shape.operand[K].stride[last] == 1) && ...))  // all in one wide loop
-        return with_wide_vectors([&]() TESSERA_INLINE {
+        return with_widest_vectors([&]() TESSERA_INLINE {
           for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
             const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
             plain_loop(f, row, out + rows.offset[operands], (p + rows.offset[K])...);

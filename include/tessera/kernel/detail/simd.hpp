@@ -3,8 +3,10 @@
 /// @file
 /// Vector instructions without compiler flags. TESSERA_SIMD before a loop says that its iterations
 /// are independent (g++ 12 vectorises at -O2 only when told); with_wide_vectors compiles a loop a
-/// second time for AVX2, and uses that where the CPU has it. AVX2 runs without fused multiply-add:
-/// the bits are the same as in the plain loop.
+/// second time for AVX2, with_widest_vectors a third time for AVX-512, and uses that where the CPU
+/// has it. Neither fuses a multiplication with an addition: the bits are the same as in the plain
+/// loop. AVX-512 is for loops that compute much; where memory is what they wait for it gains
+/// nothing.
 ///
 ///     with_wide_vectors([&]() TESSERA_INLINE {
 ///       TESSERA_SIMD
@@ -47,6 +49,32 @@ template <class Loop> TESSERA_INLINE inline void with_wide_vectors(const Loop& l
 }
 #else
 template <class Loop> void with_wide_vectors(const Loop& loop) { loop(); }
+#endif
+
+// clang 14 fuses where a lambda is compiled, before it is inlined, and knows no attribute against.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__FMA__) && \
+    !defined(__AVX512F__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+template <class Loop>
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"),
+               optimize("fp-contract=off"), noinline)) void
+run_avx512(const Loop& loop) {
+  loop();
+}
+/// Whether the CPU has AVX-512 and keeps its clock under it: Ice Lake, Zen 4 and later ones.
+inline bool has_avx512() {
+  return __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+template <class Loop> TESSERA_INLINE inline void with_widest_vectors(const Loop& loop) {
+  if (has_avx512())
+    run_avx512(loop);
+  else
+    with_wide_vectors(loop);
+}
+#else
+template <class Loop> TESSERA_INLINE inline void with_widest_vectors(const Loop& loop) {
+  with_wide_vectors(loop);
+}
 #endif
 
 }  // namespace tessera::detail
