@@ -15,6 +15,7 @@
 #include <tessera/kernel/detail/reduce_loops.hpp>
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>
+#include <tessera/kernel/use_element.hpp>
 
 using namespace tessera;
 
@@ -128,4 +129,47 @@ TEST_CASE_TEMPLATE("blocks of every length are joined whole, with NaN and both z
     CHECK(std::isnan(block(greatest)));
     CHECK(std::isnan(block(least)));
   }
+}
+
+TEST_CASE_TEMPLATE("doubles are rounded once to half types, and so are running sums", T, half,
+                   bfloat16) {
+  const auto same = [](T a, T b) { return a.bits() == b.bits() || (a != a && b != b); };
+  std::vector<double> x;
+  for (int i = -700; i < 700; ++i)  // around ties that a float would hide
+    for (const double off : {0.0, 1e-13, -1e-13})
+      x.push_back((1 + i / 512.0) * (1 + off) * std::exp2(static_cast<double>(i % 60 - 30)));
+  for (const double edge :
+       {0.0, -0.0, 1e-60, -1e-60, 1e60, -1e60, 65519.999, 65520.0, 3.4e38, 3.41e38,
+        std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    x.push_back(edge);
+  const Index n = static_cast<Index>(x.size());
+  std::vector<float> floats(x.size());
+  std::vector<T> y(x.size());
+  detail::round_row(x.data(), n, floats.data(), y.data());
+  int wrong = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) wrong += !same(y[i], static_cast<T>(x[i]));
+  CHECK(wrong == 0);
+
+  detail::use_rows_of<T>();
+  constexpr std::size_t lines = 6, length = 700;
+  std::vector<T> from;
+  for (std::size_t i = 0; i < lines * length; ++i)
+    from.push_back(static_cast<T>(static_cast<float>(i * 37 % 101) * 0.013f - 0.6f));
+  std::vector<T> to(from.size());
+  for (const bool reverse : {false, true})
+    for (const bool exclusive : {false, true}) {
+      const detail::LocalScan work{
+          .outer = lines, .n = length, .reverse = reverse, .exclusive = exclusive};
+      detail::scan(dtype_of<T>, Reduction::sum, work, from.data(), nullptr, to.data());
+      for (std::size_t line = 0; line < lines; ++line) {
+        double sum = 0;
+        for (std::size_t k = 0; k < length; ++k) {
+          const std::size_t i = line * length + (reverse ? length - 1 - k : k);
+          const double before = sum;
+          sum += static_cast<double>(static_cast<float>(from[i]));
+          wrong += !same(to[i], static_cast<T>(exclusive ? before : sum));
+        }
+      }
+    }
+  CHECK(wrong == 0);
 }

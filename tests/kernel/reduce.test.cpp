@@ -139,6 +139,47 @@ TEST_CASE("NaN wins, wherever it stands") {
   }
 }
 
+TEST_CASE_TEMPLATE("NaN wins in whole blocks, and the signs of zeros count", T, float, double,
+                   half) {
+  const auto with_sign = [](Reduction reduction, const std::vector<T>& x) {
+    detail::use_element<T>();
+    const Index n = static_cast<Index>(x.size());
+    const double found = static_cast<double>(run(reduction, {{1}, {1}, {n}, {1}}, x)[0]);
+    return std::pair(found, std::signbit(found));
+  };
+  using Found = std::pair<double, bool>;
+  for (const std::size_t n : {255u, 256u, 257u, 512u, 700u})
+    for (const std::size_t place : {std::size_t{0}, std::size_t{1}, n / 2, n - 1}) {
+      CAPTURE(n);
+      CAPTURE(place);
+      for (const float other : {-3.0f, -0.0f}) {
+        std::vector<T> x(n, T(other));
+        x[place] = T(0.0f);
+        CHECK(with_sign(Reduction::max, x) == Found(0.0, false));
+        x[place] = T(-0.0f);
+        CHECK(with_sign(Reduction::max, x) == Found(0.0, true));
+      }
+      for (const float other : {3.0f, 0.0f}) {
+        std::vector<T> x(n, T(other));
+        x[place] = T(-0.0f);
+        CHECK(with_sign(Reduction::min, x) == Found(0.0, true));
+        x[place] = T(0.0f);
+        CHECK(with_sign(Reduction::min, x) == Found(0.0, false));
+      }
+      for (const float nan : {std::nanf(""), -std::nanf("")}) {
+        std::vector<T> x(n, T(std::numeric_limits<float>::infinity()));
+        x[place] = T(nan);
+        CHECK(std::isnan(with_sign(Reduction::max, x).first));
+        CHECK(std::isnan(with_sign(Reduction::min, x).first));
+      }
+      std::vector<T> x(n, T(-2.0f));
+      x[place] = T(5e-8f);  // a denormal half
+      CHECK(with_sign(Reduction::max, x) == Found(static_cast<double>(x[place]), false));
+      x[place] = T(-std::numeric_limits<float>::infinity());
+      CHECK(std::isinf(with_sign(Reduction::min, x).first));
+    }
+}
+
 TEST_CASE("long float sums stay accurate") {
   Random random(10);
   const Index n = 10'000'000;

@@ -8,6 +8,7 @@
 ///     convert_row(halves, 256, wide);
 ///
 /// Laws: to[i] is from[i] converted, to the bit.
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -38,11 +39,11 @@ template <class From, class To> void convert_row(const From* from, Index n, To* 
 }
 template <class Format> void convert_row(const ShortFloat<Format>* from, Index n, float* to) {
   const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
-  with_wide_vectors([&]() TESSERA_INLINE { widen_loop<Format>(bits, n, to); });
+  with_widest_vectors([&]() TESSERA_INLINE { widen_loop<Format>(bits, n, to); });
 }
 template <class Format> void convert_row(const float* from, Index n, ShortFloat<Format>* to) {
   auto* bits = reinterpret_cast<std::uint16_t*>(to);
-  with_wide_vectors([&]() TESSERA_INLINE { narrow_loop<Format>(from, n, bits); });
+  with_widest_vectors([&]() TESSERA_INLINE { narrow_loop<Format>(from, n, bits); });
 }
 
 #if defined(TESSERA_F16C)
@@ -82,6 +83,29 @@ inline void convert_row(const float* from, Index n, half* to) {
   for (Index i = has_f16c() ? narrow_f16c(from, n, to) : 0; i < n; ++i) to[i] = from[i];
 }
 #endif
+
+/// Rounds doubles to a half type, once: on the way there they become floats that are rounded to odd
+/// (as sticky_float does it, without branches), in `floats`.
+template <class Format>
+void round_row(const double* from, Index n, float* floats, ShortFloat<Format>* to) {
+  with_widest_vectors([&]() TESSERA_INLINE {
+    TESSERA_SIMD
+    for (Index i = 0; i < n; ++i) {
+      const double x = from[i];
+      const float near = static_cast<float>(x);
+      const double back = near, size = x < 0 ? -x : x, back_size = back < 0 ? -back : back;
+      const auto lost = static_cast<std::uint32_t>(size < back_size) |
+                        static_cast<std::uint32_t>(size > back_size);  // false for NaN
+      const auto bits = std::bit_cast<std::uint32_t>(near);
+      const auto away = static_cast<std::uint32_t>(size < back_size);
+      floats[i] = std::bit_cast<float>((bits - away) | lost);
+    }
+  });
+  convert_row(floats, n, to);
+}
+template <class Format> void round_row(const float* from, Index n, float*, ShortFloat<Format>* to) {
+  convert_row(from, n, to);
+}
 
 /// Returns n elements in the type in which they are computed: in place, or converted into `buffer`.
 template <class T>

@@ -9,9 +9,11 @@
 ///
 /// Laws: the bits depend only on the shape.
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include <tessera/base/local_work.hpp>
+#include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 
 namespace tessera::detail {
@@ -19,6 +21,8 @@ namespace tessera::detail {
 template <class Join, class T, class Out> struct ScanRows {
   using Total = typename Join::Total;
   static constexpr Index side = 4;
+  static constexpr bool converts = std::is_same_v<T, Out> && !std::is_same_v<T, ComputeType<T>> &&
+                                   std::is_floating_point_v<Total>;
   Join join;
   LocalScan work;
   Index length, in_line;  // of a piece; pieces in a line
@@ -51,7 +55,9 @@ template <class Join, class T, class Out> struct ScanRows {
     Out* const y[] = {to + (to == nullptr ? 0 : start_of(first + J))...};
     Total total[] = {starts == nullptr ? join.start() : starts[first + J]...};
     Index at = work.reverse ? n - 1 : 0;
-    if (to == nullptr)
+    if constexpr (converts)
+      in_blocks<J...>(total, n, x, y);
+    else if (to == nullptr)
       for (Index k = 0; k < n; ++k, at += step)
         ((total[J] = join(total[J], static_cast<Total>(x[J][at]))), ...);
     else if (work.exclusive)
@@ -61,6 +67,28 @@ template <class Join, class T, class Out> struct ScanRows {
         ((y[J][at] = static_cast<Out>(total[J] = join(total[J], static_cast<Total>(x[J][at])))),
          ...);
     if (totals != nullptr) ((totals[first + J] = total[J]), ...);
+  }
+  /// The same of half types, block by block: elements are widened, and results rounded, in vector
+  /// instructions.
+  template <Index... J>
+  void in_blocks(Total* total, Index n, const T* const* x, Out* const* y) const {
+    constexpr Index block = 256;
+    float wide[side][block];
+    Total made[side][block];
+    for (Index done = 0; done < n; done += block) {
+      const Index count = min_of(block, n - done), begin = work.reverse ? n - done - count : done;
+      (convert_row(x[J] + begin, count, wide[J]), ...);
+      for (Index k = 0; k < count; ++k) {
+        const Index at = work.reverse ? count - 1 - k : k;
+        (put(total[J], static_cast<Total>(wide[J][at]), made[J][at]), ...);
+      }
+      if (to != nullptr) (round_row(made[J], count, wide[J], y[J] + begin), ...);
+    }
+  }
+  void put(Total& total, Total element, Total& made) const {
+    const Total joined = join(total, element);
+    made = work.exclusive ? total : joined;
+    total = joined;
   }
   void put_before(Total& total, const T& element, Out& result) const {
     const Total joined = join(total, static_cast<Total>(element));

@@ -157,8 +157,7 @@ template <class T> class SoftmaxLines {
     if (made_sums_ != nullptr)
       for (Index j = 0; j < rows.columns; ++j) made_sums_[made + j] = sum[j];
     if (y == nullptr) return;
-    if (logarithm_)
-      for (Index j = 0; j < rows.columns; ++j) sum[j] = log_of(sum[j]);
+    for (Index j = 0; j < rows.columns; ++j) sum[j] = logarithm_ ? log_of(sum[j]) : 1 / sum[j];
     rows.spread(sum);
     finish(rows, x, y, stores, greatest, sum);
   }
@@ -237,7 +236,7 @@ template <class T> class SoftmaxLines {
     for (Index j = 0; j < rows.columns; ++j) sum[j] = static_cast<C>(total[j]);
   }
 
-  /// `sum` holds logarithms where these are wanted.
+  /// `sum` holds logarithms where these are wanted, else inverses, which take less than divisions.
   template <class E>
   TESSERA_INLINE void finish(const SoftmaxStrip& rows, const E* x, E* y, bool stored,
                              const C* greatest, const C* sum) const {
@@ -245,12 +244,12 @@ template <class T> class SoftmaxLines {
     rows.each([&](Index at, auto lanes) TESSERA_INLINE {
       const C* const row = widened(stored ? y + at : x + at, lanes, buffer);
       if (stored)
-        write(y + at, lanes, [&](Index j) TESSERA_INLINE { return row[j] / sum[j]; });
+        write(y + at, lanes, [&](Index j) TESSERA_INLINE { return row[j] * sum[j]; });
       else if (logarithm_)
         write(y + at, lanes, [&](Index j) TESSERA_INLINE { return row[j] - greatest[j] - sum[j]; });
       else
         write(y + at, lanes,
-              [&](Index j) TESSERA_INLINE { return exp_below(row[j] - greatest[j]) / sum[j]; });
+              [&](Index j) TESSERA_INLINE { return exp_below(row[j] - greatest[j]) * sum[j]; });
     });
   }
 
@@ -281,11 +280,11 @@ template <class T> class SoftmaxLines {
     }
     if (made_sums_ != nullptr) made_sums_[made] = sum;
     if (to_ == nullptr) return;
-    const C log = logarithm_ ? log_of(sum) : C{0};
+    const C scale = logarithm_ ? log_of(sum) : 1 / sum;
     for (Index k = part; k < lines_.n; k += parts_) {
       const C below = at(k) - greatest;
       to_[first + k * lines_.inner] =
-          static_cast<T>(logarithm_ ? below - log : exp_below(below) / sum);
+          static_cast<T>(logarithm_ ? below - scale : exp_below(below) * scale);
     }
   }
 };
