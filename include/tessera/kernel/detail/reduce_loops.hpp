@@ -9,7 +9,7 @@
 ///
 ///     line_chunk<Reduction::sum, float, float>(shape, from, 0)
 #include <tessera/kernel/detail/convert_row.hpp>
-#include <tessera/kernel/detail/reduce_block.hpp>
+#include <tessera/kernel/detail/extreme_block.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/detail/simd.hpp>
 
@@ -52,8 +52,8 @@ inline LineRows line_rows(const OffsetBox& reduced, Index c) {
   return {0, row, stride, begin, min_of(begin + group, reduced.size / row)};
 }
 
-/// Reduces chunk c of the line that starts at p, in the tree of reduce_block.hpp, which what is
-/// left of a row follows too.
+/// Reduces chunk c of the line that starts at p. Of each 64 elements in a row quarters are joined
+/// element by element; then, of each 256, the quarters of these.
 template <Reduction R, class T, class Out>
 TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const OffsetBox& reduced,
                                                                         const T* line, Index c) {
@@ -61,7 +61,7 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
   using F = Fold<R, C>;
   using Total = typename Accumulator<R, T, Out>::Total;
   using Joined = Fold<R, Total>;
-  constexpr Index block = reduce_block;
+  constexpr Index block = 256;
   T buffer[block];
   ComputeType<T> wide[block];
   Total whole = Joined::start();
@@ -75,12 +75,12 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
       const Index count = min_of(block, rows.row - done);
       const auto* p = computed_row(
           side_by_side(from + done * rows.stride, count, rows.stride, buffer), count, wide);
+      if constexpr ((R == Reduction::max || R == Reduction::min) && std::is_floating_point_v<C>)
+        if (C found; count == extreme_count && extreme_block<C>(p, R == Reduction::min, found)) {
+          total = Joined::join(total, static_cast<Total>(found));
+          continue;
+        }
       C rest = F::start(), joined[block / 4];
-      if (count == block) {
-        rest = F::join(rest, full_block<R, C>(p));
-        total = Joined::join(total, static_cast<Total>(rest));
-        continue;
-      }
       for (Index i = count / 4 * 4; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
       // Quarters of groups of 64 elements, so that memory is read in order, and of what is left.
       Index left = 0;
@@ -89,9 +89,16 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
         const auto *first = p + group, *second = first + quarter, *third = second + quarter,
                    *fourth = third + quarter;
         C* const to = joined + left;
-        for (Index j = 0; j < quarter; ++j)
-          to[j] = F::join(F::join(static_cast<C>(first[j]), static_cast<C>(second[j])),
-                          F::join(static_cast<C>(third[j]), static_cast<C>(fourth[j])));
+        if (quarter == 16) {  // a loop of constant length
+          TESSERA_SIMD
+          for (Index j = 0; j < 16; ++j)
+            to[j] = F::join(F::join(static_cast<C>(first[j]), static_cast<C>(second[j])),
+                            F::join(static_cast<C>(third[j]), static_cast<C>(fourth[j])));
+        } else {
+          for (Index j = 0; j < quarter; ++j)
+            to[j] = F::join(F::join(static_cast<C>(first[j]), static_cast<C>(second[j])),
+                            F::join(static_cast<C>(third[j]), static_cast<C>(fourth[j])));
+        }
         left += quarter;
       }
       while (left >= 4) {

@@ -71,10 +71,15 @@ template <class Loop> TESSERA_INLINE inline void with_widest_vectors(const Loop&
   else
     with_wide_vectors(loop);
 }
-#else
+#elif defined(__x86_64__) && !defined(__AVX2__) && !defined(__CUDACC__) && !defined(__HIPCC__)
 template <class Loop> TESSERA_INLINE inline void with_widest_vectors(const Loop& loop) {
-  with_wide_vectors(loop);
+  if (__builtin_cpu_supports("avx2"))
+    run_avx2(loop);
+  else
+    loop();
 }
+#else
+template <class Loop> void with_widest_vectors(const Loop& loop) { loop(); }
 #endif
 
 }  // namespace tessera::detail
