@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 4
-// libraries: compiled
 // arguments: --steps 6 --sample 20 --context 17 --embed 24 --heads 3 --hidden 20 --experts 3 --layers 2 --batch 5 --measure 3 --log train_transformer --save train_transformer.safetensors
 //
 // The main job: a Transformer with mixtures of experts learns from real text. The model is written

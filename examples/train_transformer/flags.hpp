@@ -21,14 +21,14 @@ inline constexpr const char* usage =
 
   --text FILE|FOLDER  what to learn from (/usr/share/common-licenses); a part is held out
   --mesh DxM          processes that split data x model (near square)
-  --split HOW         how the model is split: batch, tensors or shards (tensors)
+  --split HOW         how the model is split: batch, tensors or shards (batch)
   --update HOW        who updates a weight that several have: replicated, sharded or cheapest (cheapest)
-  --context N         characters the model sees (128)     --embed N   width of the model (128)
-  --heads N           of attention (4)                    --layers N  (4)
-  --hidden N          width of an expert; half of a feed-forward layer's (256)
-  --experts N         of every other layer; 0: none (8)   --capacity X  of an expert (1.25)
-  --batch N           rows of characters a step (16)      --steps N   (1000)
-  --lr X              largest learning rate (0.003)       --decay X   of the weights (0.05)
+  --context N         characters the model sees (64)      --embed N   width of the model (128)
+  --heads N           of attention (4)                    --layers N  (2)
+  --hidden N          width of an expert; half of a feed-forward layer's (384)
+  --experts N         of every other layer; 0: none (4)   --capacity X  of an expert (1.25)
+  --batch N           rows of characters a step (8)       --steps N   (1300)
+  --lr X              largest learning rate (0.005)       --decay X   of the weights (0.05)
   --clip X            largest norm of the gradients (1)   --dropout X (0)
   --sample N          characters to write at the end (300)
   --seed N            (1)
@@ -44,12 +44,12 @@ inline constexpr const char* usage =
 )";
 
 struct Flags {
-  std::string text = "/usr/share/common-licenses", split = "tensors", update = "cheapest";
+  std::string text = "/usr/share/common-licenses", split = "batch", update = "cheapest";
   std::string save, resume, log, trace;
   support::MeshFlag mesh;
   Sizes sizes;
-  Index steps = 1000, sample = 300, save_every = 0, measure = 100;
-  double rate = 3e-3, decay = 0.05, clip = 1;
+  Index steps = 1300, sample = 300, save_every = 0, measure = 100;
+  double rate = 5e-3, decay = 0.05, clip = 1;
   bool eager = false, dry = false, help = false;
 };
 

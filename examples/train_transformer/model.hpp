@@ -47,8 +47,8 @@ using Shards = LayerRules<AxisRule<batch, Axes<data, model>>, AxisRule<experts, 
 }  // namespace by
 
 struct Sizes {
-  Index vocabulary = 96, context = 128, embed = 128, heads = 4, hidden = 256, layers = 4,
-        experts = 8, batch = 16;
+  Index vocabulary = 96, context = 64, embed = 128, heads = 4, hidden = 384, layers = 2,
+        experts = 4, batch = 8;
   double capacity = 1.25, dropout = 0, auxiliary = 0.01;
   std::uint64_t seed = 1;
 };

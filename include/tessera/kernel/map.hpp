@@ -76,6 +76,7 @@ TESSERA_INLINE inline bool rare_among(const F f, Index n, const T*... in) {
   for (Index i = 0; i < n; ++i) rare |= static_cast<unsigned>(!f.common(in[i]...));
   return rare != 0;
 }
+// With AVX-512 where there is enough to compute: every way more is compiled for each function.
 template <class R, class F, class... T> void map_loop(const F& f, Index n, R* out, const T*... in) {
   if constexpr (HasCommonWay<F, T...>) {
     for (Index i = 0; i < n; i += map_tile) {
@@ -89,7 +90,11 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
         for (Index k = i; k < i + count; ++k) out[k] = static_cast<R>(f(in[k]...));
     }
   } else {
-    with_widest_vectors([&]() TESSERA_INLINE { plain_loop(f, n, out, in...); });
+    const auto loop = [&]() TESSERA_INLINE { plain_loop(f, n, out, in...); };
+    if constexpr (ComputesMuch<F>)
+      with_widest_vectors(loop);
+    else
+      with_wide_vectors(loop);
   }
 }
 
@@ -187,14 +192,19 @@ template <class R, class F, class... T> struct Map {
     MapRows<operands + 1> rows(last, shape.extent, shape.operand, begin);
     const Index step = shape.operand[operands].stride[last];
     if constexpr (in_one_loop<F, T...>) {
-      if (step == 1 && ((shape.operand[K].stride[last] == 1) && ...))  // all in one wide loop
-        return with_widest_vectors([&]() TESSERA_INLINE {
+      if (step == 1 && ((shape.operand[K].stride[last] == 1) && ...)) {  // all in one wide loop
+        const auto loop = [&]() TESSERA_INLINE {
           for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
             const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
             plain_loop(f, row, out + rows.offset[operands], (p + rows.offset[K])...);
             i += row;
           }
-        });
+        };
+        if constexpr (ComputesMuch<F>)
+          return with_widest_vectors(loop);
+        else
+          return with_wide_vectors(loop);
+      }
     }
     R made[map_tile];
     for (Index i = begin; i < end;) {

@@ -101,9 +101,11 @@ constexpr Terms parse(std::string_view text) {
 inline std::string to_text(const Term& term) { return std::string(term.begin(), term.end()); }
 inline std::string to_text(const Terms& terms) {
   std::string text;
-  for (int i = 0; i < terms.operands.size(); ++i)
-    text += (i > 0 ? "," : "") + to_text(terms.operands[i]);
-  return text + "->" + to_text(terms.result);
+  for (int i = 0; i < terms.operands.size(); ++i) {
+    if (i > 0) text += ",";
+    text += to_text(terms.operands[i]);
+  }
+  return text.append("->").append(to_text(terms.result));
 }
 
 namespace detail {

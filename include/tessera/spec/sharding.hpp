@@ -78,7 +78,10 @@ inline std::string to_string(const Sharding& s, const AxisNames& names) {
     if (axes.size() == 1) text += name(axes[0]);
     if (axes.size() > 1) {
       text += "Axes<";
-      for (int i = 0; i < axes.size(); ++i) text += (i > 0 ? "," : "") + name(axes[i]);
+      for (int i = 0; i < axes.size(); ++i) {
+        if (i > 0) text += ",";
+        text += name(axes[i]);
+      }
       text += ">";
     }
   }
@@ -86,7 +89,7 @@ inline std::string to_string(const Sharding& s, const AxisNames& names) {
     if (s.rank() > 0) text += ",";
     text += "Unreduced<" + std::string(detail::tag_name(s.reduction));
     for (int a = 0; a < max_axes; ++a)
-      if (s.partial.contains(a)) text += "," + name(a);
+      if (s.partial.contains(a)) text.append(",").append(name(a));
     text += ">";
   }
   return text + ">";

@@ -36,6 +36,12 @@ template <class Self> struct OfReal {
   }
 };
 
+/// A function that computes much for an element: of the kind above.
+template <class F>
+concept ComputesMuch = requires {
+  F::of(0.0F);
+};
+
 /// A function with a fast path: cheap, and without branches, for arguments for which common(x...)
 /// is true. There f.of_common(x...), rounded to the type of f(x...), is f(x...). Maps check a tile
 /// of arguments at a time.
