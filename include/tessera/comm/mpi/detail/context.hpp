@@ -110,10 +110,8 @@ class MpiContext {
     }
     return context;
   }
-  /// Returns the MPI rank of process `process` in node(), or -1 when it is on another node.
-  int place_on_node(int process) const {
-    return places_on_node_[static_cast<std::size_t>(process)];
-  }
+  /// Returns the MPI rank of process `of` in node(), or -1 when it is on another node.
+  int place_on_node(int of) const { return places_on_node_[static_cast<std::size_t>(of)]; }
   bool closed() const { return closed_; }
   Wait automatic_wait() const { return automatic_; }
   bool core_for_each_process() const { return automatic_ == Wait::spin; }
