@@ -90,7 +90,7 @@ void measure(Environment& env, int over_data, int over_model) {
                                           [&] { (void)compiled_local(local.ids(), local.next()); }},
                                          {5.0});
   tessera_bench::note(name, {{"tessera", t[0]}, {"not compiled", t[1]}, {"local", t[2]}});
-  if (env.world()->rank() == 0)
+  if (env.world()->process() == 0)
     std::printf("%s: %.1f ms, not compiled %.1f ms, its local compute %.1f ms, ratio %.3f\n",
                 name.c_str(), t[0] * 1e3, t[1] * 1e3, t[2] * 1e3, t[0] / t[2]);
 }

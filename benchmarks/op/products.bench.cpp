@@ -5,6 +5,8 @@
 // one, a reshard under way beside one that is waited for at once, dot and axpy beside loops by hand
 // and cblas_sdot. The figures are medians of
 // alternating calls; ratios below 1 are in favour of the first.
+#include <cblas.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <string>

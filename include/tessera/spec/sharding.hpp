@@ -99,7 +99,10 @@ inline std::string to_string(const Sharding& s, const AxisNames& names) {
 inline std::string to_string(const Extents& extents) {
   if (extents.empty()) return "scalar";
   std::string text;
-  for (int d = 0; d < extents.size(); ++d) text += (d > 0 ? "x" : "") + std::to_string(extents[d]);
+  for (int d = 0; d < extents.size(); ++d) {
+    if (d > 0) text += "x";
+    text += std::to_string(extents[d]);
+  }
   return text;
 }
 
