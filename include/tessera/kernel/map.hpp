@@ -82,7 +82,7 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
     for (Index i = 0; i < n; i += map_tile) {
       const Index count = min_of(map_tile, n - i);
       bool rare = false;
-      with_widest_vectors([&]() TESSERA_INLINE {
+      with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
         rare = rare_among(f, count, (in + i)...);
         if (!rare) common_loop(f, count, out + i, (in + i)...);
       });
@@ -90,11 +90,7 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
         for (Index k = i; k < i + count; ++k) out[k] = static_cast<R>(f(in[k]...));
     }
   } else {
-    const auto loop = [&]() TESSERA_INLINE { plain_loop(f, n, out, in...); };
-    if constexpr (ComputesMuch<F>)
-      with_widest_vectors(loop);
-    else
-      with_wide_vectors(loop);
+    with_wide_vectors<ComputesMuch<F>>([&]() TESSERA_INLINE { plain_loop(f, n, out, in...); });
   }
 }
 
@@ -192,19 +188,14 @@ template <class R, class F, class... T> struct Map {
     MapRows<operands + 1> rows(last, shape.extent, shape.operand, begin);
     const Index step = shape.operand[operands].stride[last];
     if constexpr (in_one_loop<F, T...>) {
-      if (step == 1 && ((shape.operand[K].stride[last] == 1) && ...)) {  // all in one wide loop
-        const auto loop = [&]() TESSERA_INLINE {
+      if (step == 1 && ((shape.operand[K].stride[last] == 1) && ...))  // all in one wide loop
+        return with_wide_vectors<ComputesMuch<F>>([&]() TESSERA_INLINE {
           for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
             const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
             plain_loop(f, row, out + rows.offset[operands], (p + rows.offset[K])...);
             i += row;
           }
-        };
-        if constexpr (ComputesMuch<F>)
-          return with_widest_vectors(loop);
-        else
-          return with_wide_vectors(loop);
-      }
+        });
     }
     R made[map_tile];
     for (Index i = begin; i < end;) {

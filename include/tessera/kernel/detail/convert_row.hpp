@@ -39,11 +39,11 @@ template <class From, class To> void convert_row(const From* from, Index n, To* 
 }
 template <class Format> void convert_row(const ShortFloat<Format>* from, Index n, float* to) {
   const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
-  with_widest_vectors([&]() TESSERA_INLINE { widen_loop<Format>(bits, n, to); });
+  with_wide_vectors<computes_much>([&]() TESSERA_INLINE { widen_loop<Format>(bits, n, to); });
 }
 template <class Format> void convert_row(const float* from, Index n, ShortFloat<Format>* to) {
   auto* bits = reinterpret_cast<std::uint16_t*>(to);
-  with_widest_vectors([&]() TESSERA_INLINE { narrow_loop<Format>(from, n, bits); });
+  with_wide_vectors<computes_much>([&]() TESSERA_INLINE { narrow_loop<Format>(from, n, bits); });
 }
 
 #if defined(TESSERA_F16C)
@@ -88,7 +88,7 @@ inline void convert_row(const float* from, Index n, half* to) {
 /// (as sticky_float does it, without branches), in `floats`.
 template <class Format>
 void round_row(const double* from, Index n, float* floats, ShortFloat<Format>* to) {
-  with_widest_vectors([&]() TESSERA_INLINE {
+  with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
     TESSERA_SIMD
     for (Index i = 0; i < n; ++i) {
       const double x = from[i];

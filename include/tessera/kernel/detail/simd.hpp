@@ -3,9 +3,9 @@
 /// @file
 /// Vector instructions without compiler flags. TESSERA_SIMD before a loop says that its iterations
 /// are independent (g++ 12 vectorises at -O2 only when told); with_wide_vectors compiles a loop a
-/// second time for AVX2, with_widest_vectors a third time for AVX-512, and uses that where the CPU
-/// has it. Neither fuses a multiplication with an addition: the bits are the same as in the plain
-/// loop. AVX-512 is for loops that compute much; where memory is what they wait for it gains
+/// second time for AVX2, and one that computes much a third time for AVX-512, and uses that where
+/// the CPU has it. Neither fuses a multiplication with an addition: the bits are the same as in the
+/// plain loop. AVX-512 is for loops that compute much; where memory is what they wait for it gains
 /// nothing.
 ///
 ///     with_wide_vectors([&]() TESSERA_INLINE {
@@ -38,22 +38,15 @@
 namespace tessera::detail {
 
 #if defined(__x86_64__) && !defined(__AVX2__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#define TESSERA_AVX2
 template <class Loop> __attribute__((target("avx2"), noinline)) void run_avx2(const Loop& loop) {
   loop();
 }
-template <class Loop> TESSERA_INLINE inline void with_wide_vectors(const Loop& loop) {
-  if (__builtin_cpu_supports("avx2"))
-    run_avx2(loop);
-  else
-    loop();
-}
-#else
-template <class Loop> void with_wide_vectors(const Loop& loop) { loop(); }
 #endif
-
 // clang 14 fuses where a lambda is compiled, before it is inlined, and knows no attribute against.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__FMA__) && \
     !defined(__AVX512F__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#define TESSERA_AVX512
 template <class Loop>
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"),
                optimize("fp-contract=off"), noinline)) void
@@ -65,21 +58,20 @@ inline bool has_avx512() {
   return __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vl");
 }
-template <class Loop> TESSERA_INLINE inline void with_widest_vectors(const Loop& loop) {
-  if (has_avx512())
-    run_avx512(loop);
-  else
-    with_wide_vectors(loop);
-}
-#elif defined(__x86_64__) && !defined(__AVX2__) && !defined(__CUDACC__) && !defined(__HIPCC__)
-template <class Loop> TESSERA_INLINE inline void with_widest_vectors(const Loop& loop) {
-  if (__builtin_cpu_supports("avx2"))
-    run_avx2(loop);
-  else
-    loop();
-}
-#else
-template <class Loop> void with_widest_vectors(const Loop& loop) { loop(); }
 #endif
+
+/// Stands for a loop that gains by AVX-512.
+inline constexpr bool computes_much = true;
+template <bool Much = false, class Loop>
+TESSERA_INLINE inline void with_wide_vectors(const Loop& loop) {
+#if defined(TESSERA_AVX512)
+  if constexpr (Much)
+    if (has_avx512()) return run_avx512(loop);
+#endif
+#if defined(TESSERA_AVX2)
+  if (__builtin_cpu_supports("avx2")) return run_avx2(loop);
+#endif
+  loop();
+}
 
 }  // namespace tessera::detail

@@ -48,7 +48,7 @@ template <class T> class SoftmaxLines {
 
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     if constexpr (kernels_on_host)
-      with_widest_vectors([&]() TESSERA_INLINE {
+      with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
         for (Index i = begin; i < end; ++i)
           if (batch_ > 0)
             blocks(i * batch_, min_of(batch_, lines_.outer - i * batch_));
