@@ -7,6 +7,7 @@
 ///     extreme_block(p, false, found)      // false: a NaN is among them
 ///
 /// Laws: the bits are those of Fold's joins.
+#include <tessera/base/math.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/simd.hpp>
 
