@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 1 4
+// headers: alone
 //
 // Lesson 6: how data come in and go out. You will make a tensor of what one process has, save it as
 // a .npy file that NumPy reads, load it under another spec, hand boxes of your own to the library,

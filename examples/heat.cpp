@@ -2,6 +2,7 @@
 // processes: 4
 // arguments: --levels 3
 // libraries: png
+// headers: alone
 //
 // The heat and the wave equation in a cube, split over the processes in two dimensions, by explicit
 // steps, in two ways: each step is a convolution, or a loop written out over tensors with halos,

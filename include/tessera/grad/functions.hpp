@@ -18,6 +18,6 @@ TESSERA_FUNCTION PullBack pull_back(const MapKernel& kernel, int operand);
 
 }  // namespace tessera::detail
 
-#if TESSERA_BODIES
+#if TESSERA_DERIVATIVES
 #include <tessera/grad/detail/known_functions.hpp>
 #endif

@@ -12,17 +12,18 @@
 /// suffices. So a function that calls it is a template, if only by `template <int = dtypes>`: a
 /// source that includes it and does not use it compiles none.
 #include <cstdint>
+#include <utility>
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/base/dtype.hpp>
-#if TESSERA_BODIES
+#if TESSERA_KERNELS
 #include <tessera/kernel/detail/registered.hpp>
 #endif
 
 namespace tessera::detail {
 
 // Whether this source compiles kernels (base/compiled.hpp).
-#if TESSERA_BODIES
+#if TESSERA_KERNELS
 #define TESSERA_REGISTER(...) static_cast<void>(&__VA_ARGS__)
 #else
 #define TESSERA_REGISTER(...) static_cast<void>(0)
@@ -72,7 +73,28 @@ template <int Count = dtypes> void use_all_elements() {
     with_type(static_cast<DType>(type), [](auto element) { use_element<decltype(element)>(); });
 }
 
-#if defined(TESSERA_IMPLEMENTATION)
+#if defined(TESSERA_KERNEL_PARTS)
+/// Puts the kernels of a part of the element types into the program (base/compiled.hpp).
+template <int Part> bool use_elements_of_part();
+#endif
+#if defined(TESSERA_KERNEL_PART)
+template <> bool use_elements_of_part<TESSERA_KERNEL_PART>() {
+  for (int type = 0; type < dtypes; ++type)
+    with_type(static_cast<DType>(type), [](auto element) {
+      using T = decltype(element);
+      if constexpr (static_cast<int>(dtype_of<T>) % TESSERA_KERNEL_PARTS == TESSERA_KERNEL_PART)
+        use_element<T>();
+    });
+  return true;
+}
+#elif defined(TESSERA_IMPLEMENTATION) && defined(TESSERA_KERNEL_PARTS)
+/// The call has a linker take the sources of kernels out of their library.
+template <int... Part> bool use_elements_of_parts(std::integer_sequence<int, Part...>) {
+  return (use_elements_of_part<Part>() && ...);
+}
+static const bool all_kernels =
+    use_elements_of_parts(std::make_integer_sequence<int, TESSERA_KERNEL_PARTS>());
+#elif defined(TESSERA_IMPLEMENTATION)
 /// Other sources compile none.
 static const bool all_kernels = (use_all_elements(), true);
 #endif

@@ -202,10 +202,13 @@ class LoopbackRoom {
     }
   }
 
-  /// Lets other threads run a few times before it sleeps: waking up costs ten times as much.
+  /// Lets other threads run a few times before it sleeps: waking up costs ten times as much. On a
+  /// busy machine a yield may cost a whole time slice, and one who sleeps is woken up before others.
   template <class F> static void yield_until(std::unique_lock<std::mutex>& lock, F done) {
+    using Clock = std::chrono::steady_clock;
     lock.unlock();
-    for (int i = 0; i < 40 && !done(); ++i) std::this_thread::yield();
+    const auto end = Clock::now() + std::chrono::microseconds(100);
+    for (int i = 0; i < 40 && !done() && Clock::now() < end; ++i) std::this_thread::yield();
     lock.lock();
   }
 
