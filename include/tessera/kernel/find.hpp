@@ -34,14 +34,18 @@ template <class T> struct FindOp {
         (x == state.value || (!(x == x) && !(state.value == state.value))))
       state.place = first + place;
   }
-  /// The same for n elements that follow each other: first whether they have the value at all.
+  /// The same for n elements that follow each other: first whether 256 of them have the value at
+  /// all, then 16.
   void take_row(State& state, const T* p, Index n, Index place, Index step) const {
-    constexpr Index block = 256;
+    constexpr Index block = 256, few = 16;
     for (Index i = 0; i < n && state.place == not_found; i += block) {
       const Index count = min_of(block, n - i);
-      Flag found = 0;
-      with_wide_vectors([&]() TESSERA_INLINE { found = any_equal(p + i, count, state.value); });
-      for (Index k = i; found != 0 && k < i + count; ++k) take(state, p[k], place + k * step);
+      with_wide_vectors([&]() TESSERA_INLINE {
+        if (any_equal(p + i, count, state.value) == 0) return;
+        Index k = i;
+        while (k + few <= i + count && any_equal(p + k, few, state.value) == 0) k += few;
+        for (; state.place == not_found; ++k) take(state, p[k], place + k * step);
+      });
     }
   }
   /// Flags are as wide as elements, so that compares become vector instructions.

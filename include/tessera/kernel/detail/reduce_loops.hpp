@@ -8,8 +8,12 @@
 /// the shape, never on the number of threads.
 ///
 ///     line_chunk<Reduction::sum, float, float>(shape, from, 0)
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
 #include <tessera/kernel/detail/convert_row.hpp>
-#include <tessera/kernel/detail/extreme_block.hpp>
+#include <tessera/kernel/detail/extreme_row.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/detail/simd.hpp>
 
@@ -33,6 +37,28 @@ template <class T> const T* side_by_side(const T* p, Index n, Index stride, T* b
   for (Index i = 0; i < n; ++i) buffer[i] = p[i * stride];
   return buffer;
 }
+
+/// A bfloat16 that is read without a look for NaN: arithmetic and the last rounding make it quiet.
+struct BrainBits {
+  std::uint16_t bits;
+  operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }  // NOLINT
+};
+// The type as which a loop reads elements T: half is widened before, bfloat16 where it is read.
+template <class T> T read_type(const T*);
+float read_type(const half*);
+BrainBits read_type(const bfloat16*);
+template <class T> using ReadType = decltype(read_type(static_cast<const T*>(nullptr)));
+template <class T> const T* readable_row(const T* from, Index, T*) { return from; }
+inline const float* readable_row(const half* from, Index n, float* wide) {
+  return computed_row(from, n, wide);
+}
+inline const BrainBits* readable_row(const bfloat16* from, Index, BrainBits*) {
+  return reinterpret_cast<const BrainBits*>(from);
+}
+
+template <Reduction R, class C>
+inline constexpr bool is_extreme = std::is_floating_point_v<C> &&
+                                   (R == Reduction::max || R == Reduction::min);
 
 /// The rows of a chunk of a line: [begin, end) of the reduced box, of `row` elements from `first`
 /// on.
@@ -62,8 +88,8 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
   using Total = typename Accumulator<R, T, Out>::Total;
   using Joined = Fold<R, Total>;
   constexpr Index block = 256;
-  T buffer[block];
-  ComputeType<T> wide[block];
+  alignas(64) T buffer[block];
+  alignas(64) ReadType<T> wide[block];
   Total whole = Joined::start();
   if (reduced.size == 0) return whole;
   const LineRows rows = line_rows(reduced, c);
@@ -71,33 +97,54 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
   for (Index at = rows.begin; at < rows.end; ++at, walk.next()) {
     const T* const from = line + walk.offset + rows.first;
     Total total = Joined::start();
+    if constexpr (is_extreme<R, C>)
+      if (C found; rows.stride == 1 && extreme_row(from, rows.row, R == Reduction::min, found)) {
+        whole = Joined::join(whole, static_cast<Total>(found));
+        continue;
+      }
     for (Index done = 0; done < rows.row; done += block) {
       const Index count = min_of(block, rows.row - done);
-      const auto* p = computed_row(
+      const auto* p = readable_row(
           side_by_side(from + done * rows.stride, count, rows.stride, buffer), count, wide);
-      if constexpr ((R == Reduction::max || R == Reduction::min) && std::is_floating_point_v<C>)
-        if (C found; count == extreme_count && extreme_block<C>(p, R == Reduction::min, found)) {
-          total = Joined::join(total, static_cast<Total>(found));
-          continue;
-        }
       C rest = F::start(), joined[block / 4];
-      for (Index i = count / 4 * 4; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
       // Quarters of groups of 64 elements, so that memory is read in order, and of what is left.
+      if (sizeof(C) <= 4 && count == block) {  // all loops of constant length
+        for (Index group = 0; group < block; group += 64) {
+          const auto* const x = p + group;
+          C* const to = joined + group / 4;
+          TESSERA_SIMD
+          for (Index j = 0; j < 16; ++j)
+            to[j] = F::join(F::join(static_cast<C>(x[j]), static_cast<C>(x[16 + j])),
+                            F::join(static_cast<C>(x[32 + j]), static_cast<C>(x[48 + j])));
+        }
+        C few[16], last[4];
+        TESSERA_SIMD
+        for (Index j = 0; j < 16; ++j)
+          few[j] =
+              F::join(F::join(joined[j], joined[16 + j]), F::join(joined[32 + j], joined[48 + j]));
+        TESSERA_SIMD
+        for (Index j = 0; j < 4; ++j)
+          last[j] = F::join(F::join(few[j], few[4 + j]), F::join(few[8 + j], few[12 + j]));
+        rest = F::join(rest, F::join(F::join(last[0], last[1]), F::join(last[2], last[3])));
+        total = Joined::join(total, static_cast<Total>(rest));
+        continue;
+      }
+      for (Index i = count / 4 * 4; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
       Index left = 0;
       for (Index group = 0; group < count; group += 64) {
         const Index quarter = min_of(64, count - group) / 4;
         const auto *first = p + group, *second = first + quarter, *third = second + quarter,
                    *fourth = third + quarter;
         C* const to = joined + left;
+        const auto join_four = [&](Index j) TESSERA_INLINE {
+          to[j] = F::join(F::join(static_cast<C>(first[j]), static_cast<C>(second[j])),
+                          F::join(static_cast<C>(third[j]), static_cast<C>(fourth[j])));
+        };
         if (quarter == 16) {  // a loop of constant length
           TESSERA_SIMD
-          for (Index j = 0; j < 16; ++j)
-            to[j] = F::join(F::join(static_cast<C>(first[j]), static_cast<C>(second[j])),
-                            F::join(static_cast<C>(third[j]), static_cast<C>(fourth[j])));
+          for (Index j = 0; j < 16; ++j) join_four(j);
         } else {
-          for (Index j = 0; j < quarter; ++j)
-            to[j] = F::join(F::join(static_cast<C>(first[j]), static_cast<C>(second[j])),
-                            F::join(static_cast<C>(third[j]), static_cast<C>(fourth[j])));
+          for (Index j = 0; j < quarter; ++j) join_four(j);
         }
         left += quarter;
       }
@@ -132,26 +179,54 @@ TESSERA_INLINE inline void strip_chunk(const OffsetBox& reduced, const T* p, Ind
   rows.extent[rows.rank] = 1;
   rows.stride[rows.rank++] = 0;
   RowWalk walk(rows, begin);
-  constexpr bool short_type = !std::is_same_v<T, ComputeType<T>>;
-  C part[strip_width];
-  T buffer[strip_width];
-  ComputeType<T> wide[short_type ? 4 : 1][short_type ? strip_width : 1];
+  constexpr bool widened = std::is_same_v<T, half>;
+  alignas(64) C part[strip_width];
+  alignas(64) T buffer[strip_width];
+  alignas(64) ReadType<T> wide[widened ? 4 : 1][widened ? strip_width : 1];
+  bool plain = is_extreme<R, C>;  // until there is a NaN
   for (Index r = begin; r < end;) {
     for (Index j = 0; j < width; ++j) part[j] = F::start();
     const Index stop = min_of(end, r + 16);
+    const Index top = r;
     for (; stride == 1 && r + 4 <= stop; r += 4) {
-      const ComputeType<T>* row[4];
+      const ReadType<T>* row[4];
       for (int k = 0; k < 4; ++k, walk.next())
-        row[k] = computed_row(p + walk.offset, width, wide[short_type ? k : 0]);
+        row[k] = readable_row(p + walk.offset, width, wide[widened ? k : 0]);
       const auto *a = row[0], *b = row[1], *c = row[2], *d = row[3];  // four streams from memory
+      if constexpr (is_extreme<R, C>)
+        if (plain) {
+          // The greater of two floats that are no NaN, or the lesser; equal ones differ in the
+          // signs of zeros alone, of which `and` keeps +0, and `or` -0.
+          const auto extreme = [](C u, C v) TESSERA_INLINE {
+            constexpr bool least = R == Reduction::min;
+            const C s = (least ? u < v : u > v) ? u : v, t = (least ? v < u : v > u) ? v : u;
+            const auto first = Kokkos::bit_cast<BitsOf<C>>(s),
+                       second = Kokkos::bit_cast<BitsOf<C>>(t);
+            return Kokkos::bit_cast<C>(least ? first | second : first & second);
+          };
+          BitsOf<C> nans = 0;
+          TESSERA_SIMD_OR(nans)
+          for (Index j = 0; j < width; ++j) {
+            const C w = static_cast<C>(a[j]), x = static_cast<C>(b[j]), y = static_cast<C>(c[j]),
+                    z = static_cast<C>(d[j]);
+            nans |= BitsOf<C>{std::isunordered(w, x)} | BitsOf<C>{std::isunordered(y, z)};
+            part[j] = extreme(part[j], extreme(extreme(w, x), extreme(y, z)));
+          }
+          plain = nans == 0;
+          if (plain) continue;
+          r = top - 4;  // from the first of the 16 rows on
+          walk.move_to(top);
+          for (Index j = 0; j < width; ++j) part[j] = F::start();
+          continue;
+        }
       TESSERA_SIMD
       for (Index j = 0; j < width; ++j)
         part[j] = F::join(part[j], F::join(F::join(static_cast<C>(a[j]), static_cast<C>(b[j])),
                                            F::join(static_cast<C>(c[j]), static_cast<C>(d[j]))));
     }
     for (; r < stop; ++r, walk.next()) {
-      const ComputeType<T>* row =
-          computed_row(side_by_side(p + walk.offset, width, stride, buffer), width, wide[0]);
+      const auto* row =
+          readable_row(side_by_side(p + walk.offset, width, stride, buffer), width, wide[0]);
       TESSERA_SIMD
       for (Index j = 0; j < width; ++j) part[j] = F::join(part[j], static_cast<C>(row[j]));
     }

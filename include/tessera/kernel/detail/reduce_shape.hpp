@@ -74,7 +74,9 @@ struct RowWalk {
   Index at[max_dims];
   Index offset = 0;
 
-  RowWalk(const OffsetBox& walked, Index row) : box(walked) {
+  RowWalk(const OffsetBox& walked, Index row) : box(walked) { move_to(row); }
+  void move_to(Index row) {
+    offset = 0;
     for (int d = box.rank - 2; d >= 0; --d) {
       at[d] = row % box.extent[d];
       row /= box.extent[d];

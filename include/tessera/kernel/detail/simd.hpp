@@ -12,7 +12,8 @@
 ///       TESSERA_SIMD
 ///       for (Index i = 0; i < n; ++i) out[i] = f(in[i]);
 ///     });
-// TESSERA_SIMD_OR(x) says the same of iterations that or into x.
+// TESSERA_SIMD_OR(x) says the same of iterations that or into x, and TESSERA_SIMD_BOUNDS(low, high)
+// of those that keep the least in `low` and the greatest in `high`.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define TESSERA_SIMD
 #elif defined(__clang__)
@@ -29,8 +30,11 @@
 #if defined(_OPENMP) && !defined(__clang__) && !defined(__CUDACC__) && !defined(__HIPCC__)
 #define TESSERA_PRAGMA(text) _Pragma(#text)
 #define TESSERA_SIMD_OR(x) TESSERA_PRAGMA(omp simd reduction(| : x))
+#define TESSERA_SIMD_BOUNDS(low, high) \
+  TESSERA_PRAGMA(omp simd reduction(min : low) reduction(max : high))
 #else
 #define TESSERA_SIMD_OR(x)
+#define TESSERA_SIMD_BOUNDS(low, high)
 #endif
 
 #define TESSERA_INLINE __attribute__((always_inline))

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The maximum or minimum of elements that follow each other and have no NaN, by plain comparisons;
+/// of half types, by comparisons of integers.
+///
+///     extreme_row(p, n, false, found)      // false: too few, or a NaN is among them
+///
+/// Laws: the bits are those of Fold's joins.
+#include <algorithm>
+#include <cstdint>
+
+#include <tessera/base/math.hpp>
+#include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/simd.hpp>
+
+namespace tessera::detail {
+
+/// Writes the maximum of n elements, or the `least` one, to `found`, unless there is a NaN.
+template <class C>
+TESSERA_INLINE inline bool extreme_row(const C* p, Index n, bool least, C& found) {
+  constexpr Index lanes = 256 / sizeof(C);  // independent of each other, in registers
+  using Bits = BitsOf<C>;
+  if (n < lanes) return false;
+  C best[lanes];
+  Bits nans[lanes], any = 0, wins = 0;
+  TESSERA_SIMD
+  for (Index j = 0; j < lanes; ++j) {
+    best[j] = p[j];
+    nans[j] = Bits{0} - Bits{p[j] != p[j]};
+  }
+  for (Index i = lanes; i < n; i += lanes) {
+    const C* const x = p + min_of(i, n - lanes);  // the last ones once more
+    TESSERA_SIMD
+    for (Index j = 0; j < lanes; ++j) {
+      best[j] = (least ? x[j] < best[j] : x[j] > best[j]) ? x[j] : best[j];
+      nans[j] |= Bits{0} - Bits{x[j] != x[j]};
+    }
+  }
+  for (Index j = 0; j < lanes; ++j) any |= nans[j];
+  if (any != 0) return false;
+  for (Index half = lanes / 2; half > 0; half /= 2)
+    for (Index j = 0; j < half; ++j)
+      best[j] =
+          (least ? best[half + j] < best[j] : best[half + j] > best[j]) ? best[half + j] : best[j];
+  found = best[0];
+  if (found != 0) return true;
+  const C zero = least ? -C(0) : C(0);  // which wins over the other one
+  TESSERA_SIMD_OR(wins)
+  for (Index j = 0; j < n; ++j)
+    wins |= Bits{Kokkos::bit_cast<Bits>(p[j]) == Kokkos::bit_cast<Bits>(zero)};
+  found = wins != 0 ? zero : -zero;
+  return true;
+}
+
+/// The bits of a half type as an integer of the same order, -0 below +0 and NaN at both ends; and
+/// back.
+TESSERA_INLINE inline std::int16_t ordered_bits(std::int16_t bits) {
+  return static_cast<std::int16_t>(bits ^ (bits >> 15 & 0x7fff));
+}
+
+/// The same for half types.
+template <class Format>
+TESSERA_INLINE inline bool extreme_row(const ShortFloat<Format>* p, Index n, bool least,
+                                       float& found) {
+  constexpr int infinity = (2 * Format::max_exponent - 1) << (Format::digits - 1);
+  if (n < 16) return false;
+  const auto* const bits = reinterpret_cast<const std::int16_t*>(p);
+  std::int16_t low = ordered_bits(bits[0]), high = low;
+  TESSERA_SIMD_BOUNDS(low, high)
+  for (Index j = 0; j < n; ++j) {
+    const std::int16_t key = ordered_bits(bits[j]);
+    low = std::min(low, key);
+    high = std::max(high, key);
+  }
+  if (high > infinity || low < ~infinity) return false;
+  found = Format::widen(static_cast<std::uint16_t>(ordered_bits(least ? low : high)));
+  return true;
+}
+
+}  // namespace tessera::detail
