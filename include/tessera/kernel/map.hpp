@@ -110,28 +110,39 @@ concept Promotable = (!std::same_as<R, ComputeType<R>> || ... ||
         ComputeType<R>>;
 
 /// Holds a tile of elements that are computed in another type.
-template <class T> struct WideTile { ComputeType<T> buffer[map_tile]; };
+template <class T> struct WideTile { alignas(64) ComputeType<T> buffer[map_tile]; };
 template <class T>
   requires std::same_as<T, ComputeType<T>>
 struct WideTile<T> {
   static constexpr T* buffer = nullptr;
 };
 
+/// Whether nothing is done but to convert between float and a half type.
+template <class R, class F, class... T> inline constexpr bool converts = false;
+template <class R, class T>
+inline constexpr bool converts<R, fn::Cast<float>, T> =
+    std::same_as<ComputeType<R>, float>&& std::same_as<ComputeType<T>, float>&&
+        std::same_as<R, float> != std::same_as<T, float>;
+
 /// Tiles of half types are converted, computed and rounded one after the other.
 template <class R, class F, class... T>
 void map_loop(const Promoted<F, T...>& f, Index n, R* out, const T*... in) {
-  [&](WideTile<T>&&... wide) {
-    WideTile<R> made;
-    for (Index i = 0; i < n; i += map_tile) {
-      const Index count = min_of(map_tile, n - i);
-      if constexpr (std::same_as<R, ComputeType<R>>) {
-        map_loop(f.f, count, out + i, computed_row(in + i, count, wide.buffer)...);
-      } else {
-        map_loop(f.f, count, made.buffer, computed_row(in + i, count, wide.buffer)...);
-        convert_row(made.buffer, count, out + i);
+  if constexpr (converts<R, F, T...>) {
+    convert_row(in..., n, out);
+  } else {
+    [&](WideTile<T>&&... wide) {
+      WideTile<R> made;
+      for (Index i = 0; i < n; i += map_tile) {
+        const Index count = min_of(map_tile, n - i);
+        if constexpr (std::same_as<R, ComputeType<R>>) {
+          map_loop(f.f, count, out + i, computed_row(in + i, count, wide.buffer)...);
+        } else {
+          map_loop(f.f, count, made.buffer, computed_row(in + i, count, wide.buffer)...);
+          convert_row(made.buffer, count, out + i);
+        }
       }
-    }
-  }(WideTile<T>{}...);
+    }(WideTile<T>{}...);
+  }
 }
 
 /// Functions of which a whole row is one loop.
@@ -141,7 +152,7 @@ template <class F, class... T> inline constexpr bool in_one_loop<Promoted<F, T..
 /// Holds the tiles of one operand that are copied together.
 template <class T> struct MapTile {
   const T* filled = nullptr;
-  T buffer[map_tile];
+  alignas(64) T buffer[map_tile];
   MapTile() {}  // leaves the buffer uninitialized
 };
 
@@ -197,7 +208,7 @@ template <class R, class F, class... T> struct Map {
           }
         });
     }
-    R made[map_tile];
+    alignas(64) R made[map_tile];
     for (Index i = begin; i < end;) {
       const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
       for (Index done = 0; done < row; done += map_tile) {

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Conversions of elements that follow each other, on the host: between half types and float by
-/// vector instructions, F16C's where the CPU has them.
+/// vector instructions, AVX-512's or F16C's where the CPU has them.
 ///
 ///     float wide[256];
 ///     convert_row(halves, 256, wide);
@@ -74,13 +74,54 @@ __attribute__((target("avx,f16c"), noinline)) inline Index narrow_f16c(const flo
   }
   return i;
 }
+#if defined(TESSERA_AVX512)
+typedef short Shorts16 __attribute__((vector_size(32)));
+typedef float Floats16 __attribute__((vector_size(64)));
+inline constexpr short every = -1;  // the mask of all elements
+
+/// The same, 16 at a time.
+__attribute__((target("avx512f"), noinline)) inline Index widen_avx512(const half* from, Index n,
+                                                                       float* to) {
+  Index i = 0;
+  for (; i + 16 <= n; i += 16) {
+    Shorts16 in;
+    std::memcpy(&in, from + i, sizeof(in));
+    const Floats16 out = __builtin_ia32_vcvtph2ps512_mask(in, Floats16{}, every, 4);
+    std::memcpy(to + i, &out, sizeof(out));
+  }
+  return i;
+}
+__attribute__((target("avx512f"), noinline)) inline Index narrow_avx512(const float* from, Index n,
+                                                                        half* to) {
+  Index i = 0;
+  for (; i + 16 <= n; i += 16) {
+    Floats16 in;
+    std::memcpy(&in, from + i, sizeof(in));
+    const auto out = __builtin_ia32_vcvtps2ph512_mask(in, 0, Shorts16{}, every);
+    std::memcpy(static_cast<void*>(to + i), &out, sizeof(out));
+  }
+  return i;
+}
+#endif
 /// Every CPU with AVX2 has F16C, which clang 14 does not ask for by name.
 inline bool has_f16c() { return __builtin_cpu_supports("avx2"); }
+inline Index widen_vectors(const half* from, Index n, float* to) {
+#if defined(TESSERA_AVX512)
+  if (has_avx512()) return widen_avx512(from, n, to);
+#endif
+  return has_f16c() ? widen_f16c(from, n, to) : 0;
+}
+inline Index narrow_vectors(const float* from, Index n, half* to) {
+#if defined(TESSERA_AVX512)
+  if (has_avx512()) return narrow_avx512(from, n, to);
+#endif
+  return has_f16c() ? narrow_f16c(from, n, to) : 0;
+}
 inline void convert_row(const half* from, Index n, float* to) {
-  for (Index i = has_f16c() ? widen_f16c(from, n, to) : 0; i < n; ++i) to[i] = from[i];
+  for (Index i = widen_vectors(from, n, to); i < n; ++i) to[i] = from[i];
 }
 inline void convert_row(const float* from, Index n, half* to) {
-  for (Index i = has_f16c() ? narrow_f16c(from, n, to) : 0; i < n; ++i) to[i] = from[i];
+  for (Index i = narrow_vectors(from, n, to); i < n; ++i) to[i] = from[i];
 }
 #endif
 

@@ -5,9 +5,12 @@
 /// allows it.
 ///
 ///     map_shape<2>(work).operand[1].flat     // operand 1 lies exactly as the result does
+#include <cstdint>
+
 #include <Kokkos_Core.hpp>
 
 #include <tessera/base/local_work.hpp>
+#include <tessera/kernel/detail/simd.hpp>
 
 namespace tessera::detail {
 
@@ -124,8 +127,16 @@ const T* row_piece(const T* from, Index stride, Index count, Index most, T* buff
                    const T*& filled) {
   if (stride == 1) return from;
   if (stride == 0) {
-    if (filled != from)
-      for (Index i = 0; i < most; ++i) buffer[i] = *from;
+    if (filled == from) return buffer;
+    if constexpr (sizeof(T) == 2) {  // as integers: g++ 12 makes no vectors of half types
+      const std::uint16_t x = *reinterpret_cast<const std::uint16_t*>(from);
+      TESSERA_SIMD
+      for (Index i = 0; i < most; ++i) reinterpret_cast<std::uint16_t*>(buffer)[i] = x;
+    } else {
+      const T x = *from;
+      TESSERA_SIMD
+      for (Index i = 0; i < most; ++i) buffer[i] = x;
+    }
     filled = from;
     return buffer;
   }
