@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Requests the cache lines that copies are about to read or write, where another core holds them:
-/// without it the lines arrive one after the other, with it several at once. It saves only
-/// microseconds, so it is done for small copies alone.
+/// Requests the cache lines that are about to be read or written, where another core holds them, or
+/// where rows lie apart: without it the lines arrive one after the other, with it several at once.
+/// It saves only microseconds, so it is done for small copies, and for rows.
 ///
 ///     const detail::StridedCopy column{.extents = {4}, .from_strides = {8}, .to_strides = {1}};
 ///     detail::prefetch_source(8, from, &column, 1);              // elements of 8 bytes
@@ -44,5 +44,12 @@ inline void prefetch_to_write(void* to, Index bytes) {
   char* const begin = static_cast<char*>(to);
   for (Index i = 0; i < min_of(bytes, detail::most_prefetched); i += 64)
     __builtin_prefetch(begin + i, 1);
+}
+
+/// Requests a row that will be read and lies where no processor guesses it, at most its first 2
+/// KiB.
+inline void prefetch_row(const void* row, Index bytes) {
+  const char* const begin = static_cast<const char*>(row);
+  for (Index i = 0; i < min_of(bytes, 2048); i += 64) __builtin_prefetch(begin + i);
 }
 }  // namespace tessera::detail

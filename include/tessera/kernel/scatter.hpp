@@ -2,120 +2,24 @@
 #pragma once
 /// @file
 /// Joins updates into rows of a table at indices. A counting sort first orders the updates by their
-/// target row; then each row joins its own updates in their order.
+/// target row (detail/row_order.hpp); then each row joins its own updates in their order.
 ///
 ///     detail::scatter(DType::f32, Reduction::sum, work, operand, indices, types, updates, integers, out);
 ///
 /// Laws: the bits depend only on operand, indices and updates, not on threads; a row's float sums
 /// are kept in double and rounded once; when several updates set one place, the last one stays.
 #include <algorithm>
-#include <cstdint>
-#include <utility>
+#include <type_traits>
 
 #include <tessera/kernel/detail/index_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/row_order.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
+#include <tessera/kernel/prefetch.hpp>
 
 namespace tessera::detail {
-
-/// The order of tuples by the table's rows. `ends` has one integer for each row and one more;
-/// `sums` one for each chunk of rows; `places` one for each tuple. At the end, row r has the tuples
-/// places[ends[r - 1]] to places[ends[r] - 1], ascending.
-struct RowOrder {
-  Index rows;
-  Index* ends;
-  Index* sums;
-  Index* places;
-  KOKKOS_FUNCTION Index begin(Index row) const { return row > 0 ? ends[row - 1] : 0; }
-};
-inline RowOrder row_order(const LocalScatter& work, void* integers) {
-  const Index rows = work.bins();
-  Index* const first = static_cast<Index*>(integers);
-  Index* const sums = first + rows + 1;
-  return {rows, first, sums, sums + ceil_div(rows, LocalScatter::chunk)};
-}
-
-/// Counts each row's tuples, in ends[row + 1]; or, when placing, records them.
-struct CountTuples {
-  IndexBox box;
-  RowOrder order;
-  bool alone;  // no other thread counts
-  bool placing;
-  KOKKOS_FUNCTION Index next(Index row) const {
-    Index& counter = order.ends[placing ? row : row + 1];
-    return alone ? counter++ : Kokkos::atomic_fetch_add(&counter, Index{1});
-  }
-  KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    Index at[max_dims], row = 0;
-    box.start(begin, at);
-    for (Index i = begin; i < end; ++i, box.next(at))
-      if (box.find(at, row) == IndexBox::here) {
-        const Index place = next(row);
-        if (placing) order.places[place] = i;
-      }
-  }
-};
-
-/// Sums the counts of a chunk of rows; then, once the sums are summed, the counts.
-struct SumCounts {
-  RowOrder order;
-  int pass;
-  KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    for (Index c = begin; c < end; ++c) {
-      const Index first = c * LocalScatter::chunk + 1;
-      const Index stop = min_of(order.rows + 1, first + LocalScatter::chunk);
-      Index sum = 0;
-      if (pass == 0) {
-        for (Index r = first; r < stop; ++r) sum += order.ends[r];
-        order.sums[c] = sum;
-      } else if (pass == 1) {  // one chunk of chunks
-        for (Index k = 0; k < ceil_div(order.rows, LocalScatter::chunk); ++k) {
-          const Index count = order.sums[k];
-          order.sums[k] = sum;
-          sum += count;
-        }
-      } else {
-        sum = order.sums[c];
-        for (Index r = first; r < stop; ++r) order.ends[r] = sum += order.ends[r];
-      }
-    }
-  }
-};
-
-/// Sorts each row's tuples by heap sort in place, where several threads have recorded them in any
-/// order.
-struct SortTuples {
-  RowOrder order;
-  KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    for (Index r = begin; r < end; ++r) {
-      Index* const p = order.places + order.begin(r);
-      const Index n = order.ends[r] - order.begin(r);
-      bool sorted = true;
-      for (Index i = 1; i < n; ++i) sorted = sorted && p[i - 1] < p[i];
-      if (sorted) continue;
-      for (Index i = n / 2; i-- > 0;) sift(p, i, n);
-      for (Index last = n - 1; last > 0; --last) {
-        exchange(p[0], p[last]);
-        sift(p, 0, last);
-      }
-    }
-  }
-  KOKKOS_FUNCTION static void exchange(Index& a, Index& b) {
-    const Index old = a;
-    a = b;
-    b = old;
-  }
-  KOKKOS_FUNCTION static void sift(Index* p, Index i, Index n) {
-    for (Index child = 2 * i + 1; child < n; child = 2 * i + 1) {
-      if (child + 1 < n && p[child] < p[child + 1]) ++child;
-      if (p[i] >= p[child]) return;
-      exchange(p[i], p[child]);
-      i = child;
-    }
-  }
-};
 
 /// How updates are joined; for R none, the last one is set.
 template <Reduction R, class T> struct Scattering {
@@ -133,7 +37,7 @@ template <class T> struct Scattering<Reduction::none, T> {
 
 /// Joins a strip of a row's elements.
 template <Reduction R, class T> struct ScatterRows {
-  static constexpr Index width = kernels_on_host ? 64 : 1;
+  static constexpr Index width = kernels_on_host ? 256 : 1;
   using S = Scattering<R, T>;
   IndexBox box;
   RowBox row;
@@ -149,16 +53,32 @@ template <Reduction R, class T> struct ScatterRows {
   bool in_place;  // rows without updates are there already
 
   KOKKOS_FUNCTION void run(Index first, Index end) const {
-    for (Index i = first; i < end; ++i) {
-      const Index r = i / strips;
-      if (!in_place || order.begin(r) < order.ends[r])
-        strip(r, i % strips * width);
-      else
-        i = r * strips + strips - 1;  // to the next row
+    Index r = first / strips, s = first % strips;
+    for (Index i = first; i < end;) {
+      if (in_place && order.begin(r) == order.ends[r]) {  // to the next row
+        i += strips - s;
+        s = 0;
+        ++r;
+        continue;
+      }
+      if constexpr (kernels_on_host)
+        if (s == 0) request_next(r);
+      strip(r, s * width);
+      ++i;
+      if (++s == strips) {
+        s = 0;
+        ++r;
+      }
     }
   }
 
  private:
+  /// Requests the updates that come after row r's: they lie anywhere.
+  void request_next(Index r) const {
+    const Index next = order.ends[r];
+    if (next >= order.ends[order.rows - 1] || !row.contiguous()) return;
+    prefetch_row(update(next), row.size * static_cast<Index>(sizeof(T)));
+  }
   KOKKOS_FUNCTION void strip(Index r, Index j) const {
     Index to = 0, rest = r;
     for (int d = table_rank - 1; d >= 0; --d) {
@@ -180,10 +100,8 @@ template <Reduction R, class T> struct ScatterRows {
       total[k] = begin == ScatterStart::operand ? static_cast<typename S::Total>(operand[to + t])
                                                 : S::start();
     });
-    Index at[max_dims];
     for (Index i = first; i < last; ++i) {
-      box.start(order.places[i], at);
-      const T* from = updates + box.offset(at);
+      const T* from = update(i);
       row.visit(j, stop, [&](Index k, Index u, Index) { total[k] = S::join(total[k], from[u]); });
     }
     row.visit(j, stop, [&](Index k, Index, Index t) { out[to + t] = static_cast<T>(total[k]); });
@@ -200,11 +118,23 @@ template <Reduction R, class T> struct ScatterRows {
       return;
     }
     with_wide_vectors([&]() TESSERA_INLINE {
+      if constexpr (R == Reduction::sum && std::is_same_v<T, float>)
+        if (last - first == 1 && begin == ScatterStart::operand)  // as a sum in double, rounded
+          return add_one(operand + to, update(first) + j, count, made);
       if (count == width)  // loops of constant length
         join_strip(to, j, std::integral_constant<Index, width>{}, first, last);
       else
         join_strip(to, j, count, first, last);
     });
+  }
+  KOKKOS_FORCEINLINE_FUNCTION const T* update(Index i) const {
+    Index at[max_dims];
+    box.start(order.places[i], at);
+    return updates + box.offset(at);
+  }
+  TESSERA_INLINE static void add_one(const T* from, const T* more, Index count, T* to) {
+    TESSERA_SIMD
+    for (Index k = 0; k < count; ++k) to[k] = from[k] + more[k];
   }
   template <class Count>
   TESSERA_INLINE void join_strip(Index to, Index j, Count count, Index first, Index last) const {
@@ -213,11 +143,7 @@ template <Reduction R, class T> struct ScatterRows {
       widen(operand + to, count, total);
     else
       std::fill_n(total, Index{count}, S::start());
-    Index at[max_dims];
-    for (Index i = first; i < last; ++i) {
-      box.start(order.places[i], at);
-      join_loop(updates + box.offset(at) + j, count, total);
-    }
+    for (Index i = first; i < last; ++i) join_loop(update(i) + j, count, total);
     narrow(total, count, out + to);
   }
   template <class Count>
@@ -236,20 +162,6 @@ template <Reduction R, class T> struct ScatterRows {
     for (Index k = 0; k < count; ++k) to[k] = static_cast<T>(total[k]);
   }
 };
-
-/// Puts the tuples in order by rows.
-inline void order_tuples(const LocalScatter& work, const IndexBox& box, const RowOrder& order) {
-  const Index chunks = ceil_div(order.rows, LocalScatter::chunk);
-  const bool alone = kernels_on_host && host_threads() == 1;
-  tessera::detail::fill(order.ends, order.rows + 1, Index{0});
-  if (!work.updates || box.size == 0) return;
-  launch("tessera::scatter::count", box.size, 16384, CountTuples{box, order, alone, false});
-  launch("tessera::scatter::sum", chunks, 4, SumCounts{order, 0});
-  launch("tessera::scatter::sum", 1, 1, SumCounts{order, 1});
-  launch("tessera::scatter::sum", chunks, 4, SumCounts{order, 2});
-  launch("tessera::scatter::place", box.size, 16384, CountTuples{box, order, alone, true});
-  if (!alone) launch("tessera::scatter::sort", order.rows, 4096, SortTuples{order});
-}
 
 template <Reduction R, class T>
 void scatter_rows(const LocalScatter& work, const IndexBox& box, const RowOrder& order,

@@ -16,6 +16,7 @@
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/prefetch.hpp>
 
 namespace tessera::detail {
 
@@ -66,9 +67,20 @@ template <class W> struct TakeRows {
       else
         single_elements<std::int32_t>(begin, end);
     } else {
-      Index at[max_dims];
+      Index at[max_dims], ahead[max_dims];
+      const bool far = row.contiguous();
+      constexpr Index rows_ahead = 2;
       box.start(begin, at);
-      for (Index i = begin; i < end; ++i, box.next(at)) whole_row(at);
+      if (begin + rows_ahead < end) box.start(begin + rows_ahead, ahead);
+      for (Index i = begin; i < end; ++i, box.next(at)) {
+        if (far && i + rows_ahead < end) {
+          Index from = 0;
+          if (box.find(ahead, from) == IndexBox::here)
+            prefetch_row(table + from, row.size * static_cast<Index>(sizeof(W)));
+          box.next(ahead);
+        }
+        whole_row(at);
+      }
     }
   }
 
