@@ -20,12 +20,36 @@ template <class T> struct ProductSumOf { using type = Wrapping<T>; };
 template <class Format> struct ProductSumOf<ShortFloat<Format>> { using type = float; };
 template <class T> using ProductSum = typename ProductSumOf<T>::type;
 
+/// Host: C rows [begin, end) of a column times a row, whose elements follow each other.
+template <class T>
+void outer_loop(const GemmShape& g, const T* a, const T* b, T* c, Index begin, Index end) {
+  with_wide_vectors([&]() TESSERA_INLINE {
+    for (Index i = begin; i < end; ++i) {
+      const T x = a[i * g.a_row];
+      T* const to = c + i * g.ldc;
+      TESSERA_SIMD
+      for (Index j = 0; j < g.n; ++j) to[j] = x * b[j];
+    }
+  });
+}
+// No templates, so that a source with products compiles none of it again.
+inline void outer_rows(const GemmShape& g, const float* a, const float* b, float* c, Index begin,
+                       Index end) {
+  outer_loop(g, a, b, c, begin, end);
+}
+inline void outer_rows(const GemmShape& g, const double* a, const double* b, double* c, Index begin,
+                       Index end) {
+  outer_loop(g, a, b, c, begin, end);
+}
+
 /// Host: C rows [begin, end) of one product. Four rows of B at a time pass over a row of C.
 template <class T>
 void gemm_rows(const GemmShape& g, const T* a, const T* b, T* c, bool add, Index begin, Index end) {
   constexpr Index depth = 64;
   constexpr Index width = 2048 / sizeof(T);
   using W = Wrapping<T>;
+  if constexpr (std::is_floating_point_v<T>)
+    if (g.k == 1 && !add && g.b_column == 1) return outer_rows(g, a, b, c, begin, end);
   T packed[depth * width];  // 128 KiB: half of a common second-level cache
   for (Index j0 = 0; j0 < g.n; j0 += width) {
     const Index columns = min_of(width, g.n - j0);
