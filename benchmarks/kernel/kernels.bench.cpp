@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mpi.h>
@@ -44,8 +46,18 @@ double least_time(const std::function<void()>& body) {
   return tessera_bench::in_turns({body},
                                  {.seconds = 0.3, .least = 5, .most = 401, .take_least = true})[0];
 }
-template <class T> std::vector<T> numbers(Index n) {
-  std::vector<T> x;
+/// Begins at a cache line, as tensors and the arrays of the peers do.
+template <class T> struct OfLines {
+  using value_type = T;
+  static constexpr std::align_val_t line{64};
+  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), line)); }
+  void deallocate(T* p, std::size_t) { ::operator delete(p, line); }
+  bool operator==(const OfLines&) const = default;
+};
+template <class T> using Buffer = std::vector<T, OfLines<T>>;
+
+template <class T> Buffer<T> numbers(Index n) {
+  Buffer<T> x;
   for (Index i = 0; i < n; ++i)
     x.push_back(static_cast<T>(static_cast<float>(i * 2654435761 % 1000) * 0.008f - 4));
   return x;
@@ -53,8 +65,8 @@ template <class T> std::vector<T> numbers(Index n) {
 
 template <class T> double product_rate() {
   constexpr Index n = 1024;
-  const std::vector<T> a = numbers<T>(n * n), b = a;
-  std::vector<T> c = a;
+  const Buffer<T> a = numbers<T>(n * n), b = a;
+  Buffer<T> c = a;
   const detail::Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
   return static_cast<double>(work.flops()) /
          least_time([&] { detail::gemm(dtype_of<T>, work, a.data(), b.data(), c.data()); });
@@ -62,8 +74,8 @@ template <class T> double product_rate() {
 const Rates& rates() {
   static const Rates measured = [] {
     constexpr Index n = Index{1} << 24;  // 64 MiB
-    const std::vector<float> x(n);
-    std::vector<float> y(n);
+    const Buffer<float> x(n);
+    Buffer<float> y(n);
     const StridedCopy whole{.extents = {n}, .from_strides = {1}, .to_strides = {1}};
     const double copy =
         least_time([&] { detail::copy(DType::f32, x.data(), y.data(), &whole, 1); });
@@ -83,8 +95,8 @@ void row(const std::string& name, const Needs& needs, const std::function<void()
 }
 
 template <class T, class F> void function(const std::string& name, const F& f) {
-  const std::vector<T> x = numbers<T>(many);
-  std::vector<T> y(x.size());
+  const Buffer<T> x = numbers<T>(many);
+  Buffer<T> y(x.size());
   const LocalMap work{.extents = {many}, .strides = {{1}}, .flat = true};
   row(name, {.bytes = 2.0 * many * sizeof(T)},
       [&] { detail::map<T>(f, work, y.data(), x.data()); });
@@ -97,9 +109,10 @@ template <class T> void elementwise(const std::string& type) {
   function<T>("gelu by tanh, " + type, fn::GeluTanh{});
   function<T>("silu, " + type, fn::Silu{});
   function<T>("relu, " + type, fn::Relu{});
+  function<T>("sin, " + type, fn::Sin{});
   function<T>("rsqrt of squares, " + type, [](auto x) { return fn::Rsqrt{}(x * x); });
-  const std::vector<T> x = numbers<T>(many), z = x;
-  std::vector<T> y(x.size());
+  const Buffer<T> x = numbers<T>(many), z = x;
+  Buffer<T> y(x.size());
   const auto add = [&](const char* name, const Extents& strides) {
     const LocalMap work{.extents = {1024, 1024}, .strides = {{1024, 1}, strides}};
     row(name + type, {.bytes = 2.0 * many * sizeof(T)},
@@ -109,8 +122,8 @@ template <class T> void elementwise(const std::string& type) {
   add("add a column, ", {1, 0});
 }
 template <class From, class To> void cast(const std::string& name) {
-  const std::vector<From> x = numbers<From>(many);
-  std::vector<To> y(x.size());
+  const Buffer<From> x = numbers<From>(many);
+  Buffer<To> y(x.size());
   const LocalMap work{.extents = {many}, .strides = {{1}}, .flat = true};
   row("cast, " + name, {.bytes = 1.0 * many * (sizeof(From) + sizeof(To))},
       [&] { detail::map<To>(fn::Cast<To>{}, work, y.data(), x.data()); });
@@ -118,9 +131,9 @@ template <class From, class To> void cast(const std::string& name) {
 
 template <class T> void along_rows(const std::string& type) {
   constexpr DType D = dtype_of<T>;
-  const std::vector<T> x = numbers<T>(side * side);
-  std::vector<T> y(x.size()), r(side);
-  std::vector<std::int64_t> at(side);
+  const Buffer<T> x = numbers<T>(side * side);
+  Buffer<T> y(x.size()), r(side);
+  Buffer<std::int64_t> at(side);
   const double size = 1.0 * side * side * sizeof(T);
   const LocalReduce rows{{side}, {side}, {side}, {1}}, columns{{side}, {1}, {side}, {side}};
   for (const bool along : {true, false}) {
@@ -146,8 +159,8 @@ template <class T> void along_rows(const std::string& type) {
 template <class T> void moves(const std::string& type) {
   constexpr DType D = dtype_of<T>;
   constexpr Index n = 8 * 512 * 16 * 64;
-  const std::vector<T> x = numbers<T>(n);
-  std::vector<T> y(x.size());
+  const Buffer<T> x = numbers<T>(n);
+  Buffer<T> y(x.size());
   const auto copy = [&](const std::string& name, const StridedCopy& work) {
     row(name + type, {.bytes = 2.0 * static_cast<double>(volume(work.extents)) * sizeof(T)},
         [&] { detail::copy(D, x.data(), y.data(), &work, 1); });
@@ -163,8 +176,8 @@ template <class T> void moves(const std::string& type) {
                           .to_strides = {side, 1}});
 
   constexpr Index rows = 50000, width = 256, taken = 8192;
-  std::vector<T> table = numbers<T>(rows * width), some(taken * width);
-  std::vector<std::int64_t> places;
+  Buffer<T> table = numbers<T>(rows * width), some(taken * width);
+  Buffer<std::int64_t> places;
   for (Index i = 0; i < taken; ++i) places.push_back(i * 2654435761 % rows);
   const void* const indices[] = {places.data()};
   const DType types[] = {DType::i64};
@@ -175,13 +188,13 @@ template <class T> void moves(const std::string& type) {
       [&] { detail::take(D, work, table.data(), indices, types, Reduction::sum, some.data()); });
   work.indices[0].step = 1;
   const detail::LocalScatter scatter{.rows = work, .table = {rows}, .table_strides = {width}};
-  std::vector<std::int64_t> integers(static_cast<std::size_t>(scatter.integers()));
+  Buffer<std::int64_t> integers(static_cast<std::size_t>(scatter.integers()));
   row("scatter-add rows, " + type, {.bytes = 3.0 * taken * width * sizeof(T)}, [&] {
     detail::scatter(D, Reduction::sum, scatter, table.data(), indices, types, some.data(),
                     integers.data(), table.data());
   });
-  const std::vector<T> keys = numbers<T>(256 * 4096);
-  std::vector<std::int64_t> order(keys.size());
+  const Buffer<T> keys = numbers<T>(256 * 4096);
+  Buffer<std::int64_t> order(keys.size());
   for (const Index limit : {16, 4096})
     row((limit == 16 ? "top 16, " : "sort, ") + type, {.bytes = 1.0 * many * (sizeof(T) + 8)}, [&] {
       detail::order(D, {.outer = 256, .n = 4096, .limit = limit, .descending = true}, keys.data(),
@@ -191,8 +204,8 @@ template <class T> void moves(const std::string& type) {
 
 template <class T>
 void product(const std::string& name, Index batch, Index m, Index n, Index k, bool turned = false) {
-  const std::vector<T> a = numbers<T>(batch * m * k), b = numbers<T>(batch * k * n);
-  std::vector<T> c(static_cast<std::size_t>(batch * m * n));
+  const Buffer<T> a = numbers<T>(batch * m * k), b = numbers<T>(batch * k * n);
+  Buffer<T> c(static_cast<std::size_t>(batch * m * n));
   detail::Gemm work{.m = m, .n = n, .k = k, .transpose_b = turned, .lda = k};
   work.ldb = turned ? k : n;
   work.ldc = n;
@@ -213,6 +226,91 @@ template <class T> void products(const std::string& type) {
   product<T>("matrix times vector, " + type, 1, side, 1, side);
   product<T>("vector times matrix, " + type, 1, 1, side, side);
   product<T>("outer product, " + type, 1, side, side, 1);
+}
+
+/// Images and the windows over them; results are as large as the images.
+struct Layer {
+  Index batch, in, out;
+  FixedVector<Index, detail::max_spatial> extents;
+  bool features_last = false;
+
+  Index positions() const {
+    Index n = 1;
+    for (const Index extent : extents) n *= extent;
+    return n;
+  }
+  Index taps() const { return extents.size() == 2 ? 9 : 27; }
+  detail::ConvolveLayout images(Index features) const {
+    const Index inner = features_last ? features : 1;
+    return {.first = positions() * features,
+            .second = features_last ? 1 : positions(),
+            .spatial = steps(extents, inner)};
+  }
+  /// Its `first` is the input feature.
+  detail::ConvolveLayout kernel() const {
+    FixedVector<Index, detail::max_spatial> threes;
+    for (int d = 0; d < extents.size(); ++d) threes.push_back(3);
+    if (features_last) return {.first = out, .second = 1, .spatial = steps(threes, in * out)};
+    return {.first = taps(), .second = taps() * in, .spatial = steps(threes, 1)};
+  }
+
+ private:
+  static FixedVector<Index, detail::max_spatial> steps(FixedVector<Index, detail::max_spatial> of,
+                                                       Index inner) {
+    for (int d = of.size() - 1; d >= 0; --d) {
+      const Index extent = of[d];
+      of[d] = inner;
+      inner *= extent;
+    }
+    return of;
+  }
+};
+
+detail::ConvolveLayout turned(detail::ConvolveLayout x) {
+  std::swap(x.first, x.second);
+  return x;
+}
+
+/// A convolution of 3 x 3 (x 3) taps, and its gradients, each a convolution of its own.
+void convolution(const std::string& name, const Layer& l) {
+  const Buffer<float> x = numbers<float>(l.batch * l.in * l.positions()),
+                      y = numbers<float>(l.batch * l.out * l.positions()),
+                      w = numbers<float>(l.in * l.out * l.taps());
+  Buffer<float> dx = x, made = y, dw = w;
+  detail::LocalConvolve forward{.batch = l.batch,
+                                .in_features = l.in,
+                                .out_features = l.out,
+                                .input = l.extents,
+                                .result = l.extents,
+                                .in = l.images(l.in),
+                                .kernel = l.kernel(),
+                                .out = l.images(l.out)};
+  for (int d = 0; d < l.extents.size(); ++d)
+    forward.windows.push_back({.size = 3, .low = 1, .high = 1});
+  detail::LocalConvolve by_data = forward, by_kernel = forward;
+  std::swap(by_data.in_features, by_data.out_features);
+  std::swap(by_data.in, by_data.out);
+  by_data.kernel = turned(by_data.kernel);
+  for (Window& window : by_data.windows) window.reversed = true;
+  by_kernel.batch = l.in;
+  by_kernel.in_features = l.batch;
+  by_kernel.in = turned(forward.in);
+  by_kernel.kernel = forward.out;
+  by_kernel.out = forward.kernel;
+  for (int d = 0; d < l.extents.size(); ++d) {
+    by_kernel.result[d] = 3;
+    by_kernel.windows[d].size = l.extents[d];
+  }
+  const auto make = [&](const char* title, const detail::LocalConvolve& work, const float* in,
+                        const float* kernel, float* out) {
+    row(name + title,
+        {.bytes = 4.0 * static_cast<double>(x.size() + y.size() + w.size()),
+         .flops = static_cast<double>(work.flops())},
+        [&] { detail::convolve(DType::f32, work, in, kernel, out); });
+  };
+  make("forward", forward, x.data(), w.data(), made.data());
+  make("gradient by data", by_data, y.data(), w.data(), dx.data());
+  make("gradient by kernel", by_kernel, x.data(), y.data(), dw.data());
 }
 
 template <class T> void use_rows() {
@@ -243,6 +341,9 @@ void measure_all() {
   moves<double>("double");
   products<float>("float");
   products<double>("double");
+  convolution("convolution, 4 x 32 x 256 x 256, ", {4, 32, 32, {256, 256}});
+  convolution("convolution, features last, ", {4, 32, 32, {256, 256}, true});
+  convolution("convolution, 1 x 16 x 64^3, ", {1, 16, 16, {64, 64, 64}});
 }
 }  // namespace
 
@@ -254,6 +355,7 @@ int main(int argc, char** argv) {
     detail::use_indexed<double>();
     detail::use_sort_of<float>();
     detail::use_sort_of<double>();
+    detail::use_convolve_of<float>();
     use_rows<half>();
     use_rows<bfloat16>();
     use_rows<float>();
