@@ -7,8 +7,10 @@
     python3 benchmarks/peers.py build/bench/benchmarks/bench_kernels --threads 1 2 --rounds 5 --filter softmax
     python3 benchmarks/peers.py --peer torch --threads 1                                   # one peer's rows alone
 
-Times are the least of all rounds, in milliseconds; the ratio is Tessera's time over that of the better of PyTorch and NumPy. JAX
-stands beside them and is not in the ratio. NumPy's functions take one thread. On processors where OPENBLAS_CORETYPE is set, run it without for NumPy's sake: this script takes it out for the peers.
+Times are the least of all rounds, in milliseconds, with one thread those of the processor, which other programs prolong less; the
+ratio is Tessera's time over that of the better of PyTorch and NumPy. JAX stands beside them and is not in the ratio. NumPy's
+functions take one thread. On processors where OPENBLAS_CORETYPE is set, run it without for NumPy's sake: this script takes it out
+for the peers.
 """
 import argparse
 import json
@@ -25,8 +27,9 @@ SIDE, MANY = 2048, 1 << 20
 class Rows:
     """Measures what `wanted` matches and prints a line for each: name, tab, milliseconds."""
 
-    def __init__(self, wanted, seconds):
+    def __init__(self, wanted, seconds, threads):
         self.wanted, self.seconds = re.compile(wanted), seconds
+        self.clock = time.process_time if threads == 1 else time.perf_counter
 
     def __call__(self, name, call):
         if not self.wanted.search("kernel/" + name + "/tessera"):
@@ -34,9 +37,9 @@ class Rows:
         call()
         least, spent, rounds = float("inf"), 0.0, 0
         while rounds < 5 or spent < self.seconds:
-            start = time.perf_counter()
+            start = self.clock()
             call()
-            took = time.perf_counter() - start
+            took = self.clock() - start
             least, spent, rounds = min(least, took), spent + took, rounds + 1
         print(f"{name}\t{least * 1e3:.6f}", flush=True)
 
@@ -218,16 +221,17 @@ def main():
     take = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     take.add_argument("program", nargs="?", help="bench_kernels")
     take.add_argument("--peer", choices=PEERS, help="print the rows of one peer")
+    take.add_argument("--peers", choices=PEERS, nargs="+", default=list(PEERS), help="those beside Tessera")
     take.add_argument("--threads", type=int, nargs="+", default=[1])
     take.add_argument("--rounds", type=int, default=3)
     take.add_argument("--seconds", type=float, default=0.1, help="for each row and round")
     take.add_argument("--filter", default=".", help="a regular expression, as Google Benchmark's")
     asked = take.parse_args()
     if asked.peer:
-        return PEERS[asked.peer](Rows(asked.filter, asked.seconds), asked.threads[0])
+        return PEERS[asked.peer](Rows(asked.filter, asked.seconds, asked.threads[0]), asked.threads[0])
     if not asked.program:
         take.error("name the program bench_kernels, or a --peer")
-    peers = [name for name in PEERS if installed(name)]
+    peers = [name for name in asked.peers if installed(name)]
     for threads in asked.threads:
         least = {}
         for _ in range(asked.rounds):
