@@ -120,6 +120,19 @@ inline Index narrow_vectors(const float* from, Index n, half* to) {
 inline void convert_row(const half* from, Index n, float* to) {
   for (Index i = widen_vectors(from, n, to); i < n; ++i) to[i] = from[i];
 }
+#if defined(TESSERA_AVX2)
+/// Arguments in registers: a closure in memory keeps the reads of one row behind the last one's
+/// writes.
+__attribute__((target("avx2"), noinline)) inline void widen_avx2(const std::uint16_t* from, Index n,
+                                                                 float* to) {
+  widen_loop<Brain16>(from, n, to);
+}
+inline void convert_row(const bfloat16* from, Index n, float* to) {
+  const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
+  if (has_f16c()) return widen_avx2(bits, n, to);
+  widen_loop<Brain16>(bits, n, to);
+}
+#endif
 inline void convert_row(const float* from, Index n, half* to) {
   for (Index i = narrow_vectors(from, n, to); i < n; ++i) to[i] = from[i];
 }
