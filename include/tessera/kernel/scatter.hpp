@@ -118,7 +118,7 @@ template <Reduction R, class T> struct ScatterRows {
       return;
     }
     with_wide_vectors([&]() TESSERA_INLINE {
-      if constexpr (R == Reduction::sum && std::is_same_v<T, float>)
+      if constexpr (R == Reduction::sum && std::is_floating_point_v<T>)
         if (last - first == 1 && begin == ScatterStart::operand)  // as a sum in double, rounded
           return add_one(operand + to, update(first) + j, count, made);
       if (count == width)  // loops of constant length
