@@ -120,10 +120,14 @@ TEST_CASE("the gradient of what was gathered ends in a reduce-scatter") {
   CHECK(calls(gathered) == std::pair(1, 1));  // and the loss
   CHECK(calls(narrow) == std::pair(1, 1));
   CHECK(calls(turned) == std::pair(1, 1));
-  // Used twice: each use has its own sum.
+  // Used twice, once times a number: one sum for both. Between are functions that pass none on.
   CHECK(calls([&](const auto& w) {
           const auto whole = replicate(w);
           return loss(whole) + loss(whole * 2.0);
+        }) == std::pair(1, 2));
+  CHECK(calls([&](const auto& w) {
+          const auto whole = replicate(w);
+          return loss(sin(whole)) + loss(cos(whole));
         }) == std::pair(2, 2));
   CHECK_THROWS_WITH_AS(value_and_grad_under(loss, {})(shards), doctest::Contains("0 shardings"),
                        UsageError);

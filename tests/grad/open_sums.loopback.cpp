@@ -212,6 +212,113 @@ TEST_CASE("a table for words that come in and words that go out is reduced once"
   });
 }
 
+namespace {
+/// Three products of a text, each of it as it is, or of what a function makes of it.
+template <class T> struct Readers {
+  template <class... D> using Of = ShardedTensor<T, Grid, P<D...>>;
+  Of<data, _> x;
+  Of<_, model> q, k, v;
+  static constexpr auto fields = Fields<&Readers::x, &Readers::q, &Readers::k, &Readers::v>{};
+
+  static Readers on(const ProcessMesh<Grid>& mesh, Index rows, Index embed) {
+    const auto made = [&]<class X>(std::type_identity<X>, Index n, std::uint64_t seed) {
+      return random_normal<X>(mesh, {n, embed}, seed, T(0), T(0.3));
+    };
+    const std::type_identity<Of<_, model>> weight;
+    return {made(std::type_identity<Of<data, _>>{}, rows, 1), made(weight, embed, 2),
+            made(weight, embed, 3), made(weight, embed, 4)};
+  }
+  /// The loss, where each product reads first(x), second(x), third(x), and elements U of weights.
+  template <class U, class F, class G, class H>
+  static auto loss(const F& first, const G& second, const H& third) {
+    return [=](const Readers& r) {
+      const auto x = tanh(r.x);  // made by an operator, as within a model
+      const auto part = [](const auto& text, const auto& w) {
+        return sum(square(cast<double>(einsum<"im,mj->ij">(text, cast<U>(w)))));
+      };
+      return part(first(x), r.q) + part(second(x), r.k) + part(third(x), r.v);
+    };
+  }
+};
+}  // namespace
+
+TEST_CASE("a cast and a product with a number pass unfinished sums on") {
+  constexpr Index rows = 64, embed = 256;
+  const auto cast_to = []<class U>(U) { return [](const auto& x) { return cast<U>(x); }; };
+  const auto paper = [&]<class T>(std::type_identity<T>, const auto& f) {
+    const auto mesh = dry_mesh<Grid>(1, 4);
+    const auto r = Readers<T>::on(mesh, rows, embed);
+    return std::pair(sent(mesh, f, r, FinishSums::each), sent(mesh, f, r, FinishSums::together));
+  };
+  const auto split = [&]<class T>(std::type_identity<T>, const auto& f, double error) {
+    for (const auto& [data_, model_] : {std::pair{1, 2}, {2, 2}, {3, 2}})
+      run_loopback(data_ * model_, [&, data_ = data_, model_ = model_](auto world) {
+        const auto mesh = make_mesh<Grid>(world, data_, model_);
+        const auto r = Readers<T>::on(mesh, 7, 5);
+        const auto a = gradient(f, r, FinishSums::each), b = gradient(f, r);
+        CHECK(worst_difference(to_host(cast<double>(b.x)).values,
+                               to_host(cast<double>(a.x)).values) < error);
+        CHECK(worst_difference(to_host(cast<double>(b.q)).values,
+                               to_host(cast<double>(a.q)).values) < error);
+      });
+  };
+  const std::type_identity<double> wide;
+  const std::type_identity<float> narrow;
+  const Index elements = rows * embed * 2 * 3 / 4;  // of an all-reduce over 4, that a process sends
+  {  // x/2, x and -x: one all-reduce of x's size in place of three
+    const auto f = Readers<double>::loss<double>([](const auto& x) { return x * 0.5; },
+                                                 [](const auto& x) { return x; },
+                                                 [](const auto& x) { return -(x * 3.0); });
+    const auto [one, all] = paper(wide, f);
+    CHECK(all.all_reduces == one.all_reduces - 2);
+    CHECK(one.payload - all.payload == 2 * 8 * elements);
+    split(wide, f, 1e-12);
+  }
+  {  // casts to float: three of float become one of double
+    const auto f =
+        Readers<double>::loss<float>(cast_to(float{}), cast_to(float{}), cast_to(float{}));
+    const auto [one, all] = paper(wide, f);
+    CHECK(all.all_reduces == one.all_reduces - 2);
+    CHECK(one.payload - all.payload == (3 * 4 - 8) * elements);
+    split(wide, f, 1e-5);
+  }
+  {  // two would be as much in one of double, and it is not more
+    const auto f = Readers<double>::loss<float>(cast_to(float{}), cast_to(float{}),
+                                                [](const auto& x) { return cast<float>(sin(x)); });
+    const auto [one, all] = paper(wide, f);
+    CHECK(all.payload <= one.payload);
+    split(wide, f, 1e-5);
+  }
+  {  // casts to double: parts in double would be rounded to float before they are summed
+    const auto f =
+        Readers<float>::loss<double>(cast_to(double{}), cast_to(double{}), cast_to(double{}));
+    const auto [one, all] = paper(narrow, f);
+    CHECK(all.all_reduces == one.all_reduces);
+    CHECK(all.payload == one.payload);
+  }
+}
+
+TEST_CASE("a gradient that a caller leaves open comes so through casts and numbers") {
+  run_loopback(6, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {3, 2}, {"data", "model"});
+    const auto rows = random_normal<float>(mesh, {7, 4}, Sharding{{0}, {}}, 1);
+    const Dynamic w{random_normal<double>(mesh, {4, 5}, Sharding{{}, {}}, 2)};
+    const auto f = [&](const Dynamic& in) {
+      const DynamicTensor y = einsum("ik,kj->ij", rows, cast<float>(in[0] * 0.25));
+      return reduce<Sum>("ij->", cast<double>(y * y));
+    };
+    const Sharding open = Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum);
+    const auto got = value_and_grad_under(f, {open})(w).gradient[0];
+    CHECK(got.sharding() == open);
+    const auto a = to_host<double>(reshard(got, open.finished())),
+               b = to_host<double>(value_and_grad(f)(w).gradient[0]);
+    CHECK(worst_difference(a.values, b.values) < 1e-6);
+    Recording recording(mesh);
+    (void)value_and_grad_under(f, {open})(w);
+    CHECK(recording.take().count(Collective::all_reduce) == 1);  // of the loss
+  });
+}
+
 TEST_CASE("a gradient that may be left open is left so by all readers") {
   run_loopback(6, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh(world, {3, 2}, {"data", "model"});

@@ -101,6 +101,9 @@ class Tape final : public Taker {
   void add_node(Node node, CallSite site);
   static TensorDesc desc_of(const Node& node, AdjointValue v);
   static TensorDescs reads_of(const Node& node, const AdjointStep& step);
+  /// Returns the operand to which a node passes an unfinished sum on, as it comes; -1: it does not.
+  static int passes_to(const Node& node);
+  struct Passage;
   /// Changes the adjoints of products whose sums are finished together.
   TESSERA_FUNCTION void leave_sums_open();
   TESSERA_FUNCTION void run_back(Node& node, std::size_t number_of_node);

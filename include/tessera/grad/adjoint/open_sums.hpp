@@ -8,6 +8,8 @@
 ///     // leaves a sum of x's size open over model, and the three are finished as one
 ///     leave_open(summands, mesh, options);
 ///
+/// A cast of x, or x times a number, passes the sum that its own reader leaves open on to x.
+///
 /// Laws: pure, and the same on every process; the sum is the same, to rounding; no process sends
 /// more than where each is finished by itself, and by the machine model it takes less time. Source:
 /// Megatron-LM (Shoeybi et al. 2019), section 3, where f's adjoint is one all-reduce for all
@@ -21,12 +23,35 @@
 
 namespace tessera::detail {
 
-/// One of the gradients that a value gets: the operator that makes it, and what this reads.
+/// One of the gradients that a value gets: the operator that makes it, what this reads, and the
+/// functions of elements through which it then passes.
 struct Summand {
   Operation* made_by;
   TensorDescs reads;
+  std::vector<Operation> passes = {};
   bool left_open = false;
 };
+
+/// Returns the only operand that has a gradient, where that is the cotangent of a result of
+/// elements `type`, or a function of its elements and of nothing else: such a function is linear. A
+/// sum may then pass unfinished, unless its elements get narrower, for parts would be rounded; -1:
+/// it may not.
+inline int passes_to(const Adjoint& adjoint, DType type) {
+  int operand = -1;
+  for (int i = 0; i < adjoint.gradients.size(); ++i) {
+    if (!adjoint.gradients[i].known()) continue;
+    if (operand >= 0) return -1;
+    operand = i;
+  }
+  constexpr AdjointValue cotangent{AdjointValue::Of::cotangent, 0};
+  if (operand < 0 || adjoint.gradients[operand] == cotangent) return operand;
+  if (adjoint.steps.size() != 1) return -1;
+  const AdjointStep& step = adjoint.steps[0];
+  const auto* const map = step.operation.view().get_if<ops::Map>();
+  const bool one = map != nullptr && step.inputs.size() == 1 && step.inputs[0] == cotangent &&
+                   map->terms.operands[0] == map->terms.result;
+  return one && size_of(map->type) >= size_of(type) ? operand : -1;
+}
 
 /// Gives an operator's result another sharding; false where its kind has no sums to leave open.
 template <class... Op> bool make_under(Operation& operation, const Sharding& out) {
@@ -41,6 +66,13 @@ template <class... Op> bool make_under(Operation& operation, const Sharding& out
 }
 inline bool make_open(Operation& operation, const Sharding& out) {
   return make_under<ops::Einsum, ops::Convolve, ops::Reduce, ops::Scatter>(operation, out);
+}
+/// Returns a function of elements through which a sum passes, made to act on one as it comes.
+inline Operation passing(const Operation& function, const Sharding& sum) {
+  ops::Map map = *function.view().get_if<ops::Map>();
+  map.out = sum;
+  map.linearity = Linearity::linear;
+  return map;
 }
 
 /// Whether an axis that splits a dimension of the sum may be left open too: the sum then ends in a
@@ -86,14 +118,16 @@ class OpenSum {
   void add(Summand& one) {
     Kind* kind = nullptr;  // a weight may be read a thousand times
     for (Kind& k : kinds_)
-      if (k.made_by == *one.made_by && k.reads == one.reads) kind = &k;
+      if (k.made_by == *one.made_by && k.reads == one.reads && k.passes == one.passes) kind = &k;
     if (kind == nullptr) {
       Operation open = *one.made_by;
       make_open(open, to_);
       kinds_.push_back({*one.made_by,
                         one.reads,
+                        one.passes,
                         one.made_by->plan(one.reads, on_),
                         open.plan(one.reads, on_),
+                        cost_of_passing(one, *one.made_by) - cost_of_passing(one, open),
                         {}});
       kind = &kinds_.back();
     }
@@ -106,10 +140,11 @@ class OpenSum {
     ProcessClasses classes(on_.mesh);
     classes.add_calls(end_);
     for (Kind& k : kinds_) {
-      k.cheaper = k.open.cost < k.finished.cost;
+      k.cheaper = k.open.cost < k.finished.cost + k.saved_in_passing;
       if (!k.cheaper) continue;
       count += k.members.size();
-      saved += static_cast<std::int64_t>(k.members.size()) * (k.finished.cost - k.open.cost);
+      saved += static_cast<std::int64_t>(k.members.size()) *
+               (k.finished.cost - k.open.cost + k.saved_in_passing);
       classes.add_calls(k.finished);
       classes.add_calls(k.open);
     }
@@ -134,10 +169,23 @@ class OpenSum {
   struct Kind {
     Operation made_by;
     TensorDescs reads;
+    std::vector<Operation> passes;
     Plan finished, open;
+    std::int64_t saved_in_passing = 0;  ///< less than 0 where unfinished sums have more elements
     std::vector<Summand*> members;
     bool cheaper = false;
   };
+  /// What the functions cost through which the sum passes that an operator makes.
+  std::int64_t cost_of_passing(const Summand& one, const Operation& made_by) const {
+    std::int64_t cost = 0;
+    TensorDesc sum = made_by.results(one.reads)[0];
+    for (const Operation& function : one.passes) {
+      const Operation pass = passing(function, sum.sharding);
+      cost += pass.plan({sum}, on_).cost;
+      sum = pass.results({sum})[0];
+    }
+    return cost;
+  }
   const Planning on_;
   const Sharding to_;
   const Plan end_;
@@ -152,6 +200,8 @@ inline void leave_open(std::vector<Summand>& summands, const MeshShape& mesh,
   for (const Summand& one : summands) under.push_back(open_sharding(one, mesh, scatters));
   for (std::size_t first = 0; first < summands.size(); ++first) {
     TensorDesc sum = summands[first].made_by->results(summands[first].reads)[0];
+    if (!summands[first].passes.empty())
+      sum.type = summands[first].passes.back().results({sum})[0].type;
     const Sharding finished = sum.sharding;
     sum.sharding = under[first];
     if (sum.sharding == finished) continue;

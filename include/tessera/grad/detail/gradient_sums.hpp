@@ -8,6 +8,7 @@
 ///
 /// Laws: a value's gradient is complete, and finished, when the adjoint of its first reader is
 /// done.
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -66,23 +67,35 @@ inline TensorDescs Tape::reads_of(const Node& node, const AdjointStep& step) {
   return reads;
 }
 
+inline int Tape::passes_to(const Node& node) {
+  if (node.back != nullptr || node.results.size() != 1 || node.results[0] < 0) return -1;
+  return detail::passes_to(node.adjoint, node.made[0].type);
+}
+
+/// A reader of a value, behind nodes that pass its gradient on.
+struct Tape::Passage {
+  std::vector<std::size_t> through;
+  std::size_t node;
+  int operand;
+};
+
 TESSERA_FUNCTION void Tape::leave_sums_open() {
   std::vector<std::vector<std::pair<std::size_t, int>>> readers(sums_.size());
+  std::vector<int> gradients(sums_.size());  // of each value, stated ones too
   last_reader_.assign(sums_.size(), nodes_.size());
-  std::vector<bool> reached;
-  for (const auto& sums : sums_) reached.push_back(!sums.empty());
+  for (std::size_t v = 0; v < sums_.size(); ++v) gradients[v] = sums_[v].empty() ? 0 : 1;
   for (std::size_t n = nodes_.size(); n-- > 0;) {
     const Node& node = nodes_[n];
     bool any = false;
     for (const int number : node.results)
-      any = any || (number >= 0 && reached[static_cast<std::size_t>(number)]);
+      any = any || (number >= 0 && gradients[static_cast<std::size_t>(number)] > 0);
     if (!any) continue;
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       if (node.operands[i] < 0) continue;
       const auto number = static_cast<std::size_t>(node.operands[i]);
       const bool stated = node.back != nullptr;
       if (!stated && !node.adjoint.gradients[static_cast<int>(i)].known()) continue;
-      reached[number] = true;
+      ++gradients[number];
       last_reader_[number] = n;
       if (!stated) readers[number].emplace_back(n, static_cast<int>(i));
     }
@@ -90,27 +103,49 @@ TESSERA_FUNCTION void Tape::leave_sums_open() {
   for (const auto& of_one : readers) {
     if (of_one.size() < 2 || finish_ == FinishSums::each) continue;
     std::vector<Summand> summands;
-    std::vector<std::pair<std::size_t, int>> from;
-    for (const auto& [n, i] : of_one) {
-      Adjoint& adjoint = nodes_[n].adjoint;
-      const AdjointValue made = adjoint.gradients[i];
+    std::vector<Passage> from;
+    for (const auto& [reader, operand] : of_one) {
+      Summand one{nullptr, {}};
+      Passage way{{}, reader, operand};
+      // Through values that one operator reads, to the one that makes the sum.
+      while (passes_to(nodes_[way.node]) == way.operand) {
+        const Node& passed = nodes_[way.node];
+        const auto value = static_cast<std::size_t>(passed.results[0]);
+        if (gradients[value] != 1 || readers[value].empty()) break;
+        if (!passed.adjoint.steps.empty())
+          one.passes.insert(one.passes.begin(), passed.adjoint.steps[0].operation);
+        way.through.push_back(way.node);
+        std::tie(way.node, way.operand) = readers[value].front();
+      }
+      Adjoint& adjoint = nodes_[way.node].adjoint;
+      const AdjointValue made = adjoint.gradients[way.operand];
       if (made.of != AdjointValue::Of::step) continue;
       int uses = 0;
       for (const AdjointStep& step : adjoint.steps) uses += step.inputs.contains(made);
       for (const AdjointValue& g : adjoint.gradients) uses += g == made;
       AdjointStep& step = adjoint.steps[static_cast<std::size_t>(made.number)];
       if (uses > 1) continue;
-      summands.push_back({&step.operation, reads_of(nodes_[n], step)});
-      from.emplace_back(n, i);
+      one.made_by = &step.operation;
+      one.reads = reads_of(nodes_[way.node], step);
+      summands.push_back(std::move(one));
+      from.push_back(std::move(way));
     }
     if (summands.size() < 2) continue;
     // What takes more memory unfinished does so for a short while alone.
-    const bool near = from.front().first - from.back().first <= 4 * (from.size() - 1);
-    const MeshCore& mesh = *nodes_[from[0].first].mesh;
+    const bool near = from.front().node - from.back().node <= 4 * (from.size() - 1);
+    const MeshCore& mesh = *nodes_[from[0].node].mesh;
     leave_open(summands, mesh.shape(), plan_options(mesh),
                near ? OpenScatters::yes : OpenScatters::no);
-    for (std::size_t k = 0; k < from.size(); ++k)
-      if (summands[k].left_open) nodes_[from[k].first].adjoint.left_open |= 1u << from[k].second;
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      if (!summands[k].left_open) continue;
+      const Passage& way = from[k];
+      nodes_[way.node].adjoint.left_open |= 1u << way.operand;
+      for (const std::size_t n : way.through) {
+        nodes_[n].adjoint.left_open |= 1u << passes_to(nodes_[n]);
+        wanted_[static_cast<std::size_t>(nodes_[n].results[0])] =
+            summands[k].made_by->results(summands[k].reads)[0].sharding;
+      }
+    }
   }
 }
 

@@ -183,6 +183,10 @@ TESSERA_FUNCTION void Tape::record(const Request& r, const std::vector<TensorCor
       node.kept.push_back({v, tensor, writes_[memory_of(tensor)] + (written && !operand ? 1 : 0)});
     }
   if (into) memories_.erase(memory_of(*r.extras.into));
+  // A gradient that may be left unfinished may come so, where the operator passes it on.
+  if (const int to = made.size() == 1 && !into ? detail::passes_to(node.adjoint, made[0].type) : -1;
+      to >= 0 && call.coming[0] == call.wanted[to].finished())
+    call.coming[0] = call.wanted[to];
   for (int k = 0; k < made.size(); ++k) {
     const TensorCore& result = results[static_cast<std::size_t>(k)];
     made[k].sharding = call.coming[k];
@@ -272,7 +276,10 @@ TESSERA_FUNCTION void Tape::run_back(Node& node, std::size_t number_of_node) {
     Extras extras{.mesh = &node.mesh};
     if (steps[k].function != nullptr) extras.kernel = steps[k].function->kernel();
     if (!steps[k].starts.empty()) extras.starts = &steps[k].starts;
-    made[k] = run({steps[k].operation, operands, site, extras});
+    const Sharding sum = operands.empty() ? Sharding{} : operands[0]->sharding();
+    const bool passes = !sum.partial.empty() && passes_to(node) >= 0;
+    made[k] = passes ? run({passing(steps[k].operation, sum), operands, site, extras})
+                     : run({steps[k].operation, operands, site, extras});
     for (const AdjointValue& v : steps[k].inputs)
       if (const auto step = static_cast<std::size_t>(v.number);
           v.of == AdjointValue::Of::step && last[step] == k)
