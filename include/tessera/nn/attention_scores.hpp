@@ -11,7 +11,6 @@
 /// equal weights and no NaN.
 #include <type_traits>
 
-#include <tessera/grad/custom_gradient.hpp>
 #include <tessera/nn/dropout.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/map.hpp>
@@ -54,7 +53,7 @@ struct CausalScore {
                ? score + tessera::detail::from_double<T>(tessera::detail::masked_score<T>)
                : score;
   }
-  template <class T> KOKKOS_FUNCTION T derivative(const GlobalIndex&, T) const { return T(1); }
+  template <int> using slope_by = UnitSlope;
 };
 template <class T> struct ValidBias {
   static constexpr Slope slope = Slope::zero;
@@ -69,12 +68,8 @@ namespace detail {
 template <TypedTensor A, class V>
 A masked(const A& scores, const AttentionOptions& options, const V& valid, Where where) {
   using T = typename A::value_type;
-  A masked = scores;
-  if (options.causal) {
-    const fn::CausalScore f{options.first};
-    masked = custom_gradient([f](const A& x) { return with_saved(A(map_with_index(f, x))); },
-                             [](const A& dy) { return dy; }, where)(masked);
-  }
+  A masked =
+      options.causal ? A(map_with_index(fn::CausalScore{options.first}, scores, where)) : scores;
   if constexpr (!std::is_same_v<V, AllValid>)
     masked = map<"bgrst,bt->bgrst", typename A::spec>(fn::Add{}, masked,
                                                       map(fn::ValidBias<T>{}, valid, where), where);

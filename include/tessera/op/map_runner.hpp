@@ -86,7 +86,7 @@ template <class R, class F, class... T> struct IndexRunner {
   }
   static MapKernel kernel(const PlacedFunction<F>& placed) {
     MapKernel kernel{&run, &placed, nullptr, nullptr, &keep_function<PlacedFunction<F>>};
-    if constexpr (BringsDerivative<F, GlobalIndex, T...>)
+    if constexpr (BringsDerivative<F, GlobalIndex, T...> || StatesSlopes<F>)
       kernel.pull = &PullBacks<R, PlacedFunction<F>, T...>::of;
     return kernel;
   }

@@ -151,6 +151,12 @@ template <class R, class F, class... T> struct PullBacks<R, PlacedFunction<F>, T
   template <int I, class To> static PullBack one(const PlacedFunction<F>& placed) {
     if constexpr (!has_gradient<To> || !has_gradient<R>) {
       return {.known = true};
+    } else if constexpr (HasDerivative<F, I>) {
+      using D = Derivative<F, I>;
+      static_assert(D::slope != Slope::function && std::is_same_v<R, To>,
+                    "[tessera] a function of the index states slopes that are constant, of "
+                    "operands of its own type; give it a derivative(i, x...)");
+      return {.known = true, .slope = D::slope};
     } else {
       using Pull = fn::TimesPlaced<F, I>;
       const PlacedFunction<Pull> pull{{placed.f}, placed.offset, placed.extents};
