@@ -70,6 +70,8 @@ TEST_CASE("the layers that run again are those that a limit asks for") {
     CHECK(choice.within());
     CHECK(choice.peak == peak_of(choice.again));
     CHECK(choice.flops == dry_program(choice.again).flops());
+    CHECK(choice.cost == dry_program(choice.again).cost());
+    CHECK((choice.share_of_time() > 0) == (choice.count() > 0));
     CHECK(choice.peak_kept == most);
     CHECK(choice.plans <= 2 * layers + 2);
     CHECK((choice.count() == 0) == (limit >= most));
@@ -93,6 +95,7 @@ TEST_CASE("the layers that run again are those that a limit asks for") {
   const RecomputeChoice beyond = choose_recompute(layers, 1, &dry_program);
   CHECK(!beyond.within());
   CHECK(beyond.count() == layers);
+  CHECK(beyond.plans == 2);
   CHECK(explain(beyond).find("5 of 5 layers run again: " + std::to_string(least) +
                              " bytes, more than the limit of 1, where none does " +
                              std::to_string(most)) == 0);
