@@ -43,8 +43,10 @@ template <class T> std::pair<double, double> loss_in(const ProcessMesh<Grid>& me
   const auto weights = Decoder<U>::like(
       make, {.vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 7, .layers = 1});
   const auto ids = from_function<TokenIds<U>>(mesh, {5, 4}, Ids{11});
-  const Dropout drop{.rate = 0.2, .seed = 8};
-  const auto f = [&](const auto& w) { return mean(cross_entropy(next_tokens(w, ids, drop), ids)); };
+  const DecoderOptions options{.dropout = {.rate = 0.2, .seed = 8}};
+  const auto f = [&](const auto& w) {
+    return mean(cross_entropy(next_tokens(w, ids, options), ids));
+  };
   const auto [loss, gradient] = value_and_grad(f)(weights);
   return {static_cast<double>(value(loss)),
           static_cast<double>(value(max(abs(gradient.table.weight))))};
@@ -259,9 +261,9 @@ TEST_CASE("a compiled step of a decoder is the step") {
         make, {.vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 7, .layers = 1});
     const auto ids = from_function<TokenIds<U>>(mesh, {5, 4}, Ids{11});
     const auto step = [&](const auto& w, std::uint64_t number) {
-      const Dropout drop{.rate = 0.2, .seed = 8, .step = number};
+      const DecoderOptions options{.dropout = {.rate = 0.2, .seed = 8, .step = number}};
       return value_and_grad(
-          [&](const auto& v) { return mean(cross_entropy(next_tokens(v, ids, drop), ids)); })(w);
+          [&](const auto& v) { return mean(cross_entropy(next_tokens(v, ids, options), ids)); })(w);
     };
     auto compiled = compile(step);
     for (const std::uint64_t number : {1, 2}) {
@@ -273,6 +275,56 @@ TEST_CASE("a compiled step of a decoder is the step") {
       CHECK(worst(b, a) < 1e-12);
     }
     CHECK(compiled.structures() == 1);
+  });
+}
+
+TEST_CASE("a decoder in less memory: attention by blocks, and blocks that run again") {
+  // On paper, where a text is long enough for its scores to be what is large.
+  using U = Under<float, Grid, TensorParallel<data, model>>;
+  const auto paper = dry_mesh<Grid>(2, 4);
+  const auto peak = [&](const DecoderOptions& options) {
+    Parameters<Grid> make(paper, 1);
+    DecoderSizes sizes = large;
+    sizes.places = 2048;
+    sizes.layers = 4;
+    const auto weights = Decoder<U>::like(make, sizes);
+    const auto ids = zeros<TokenIds<U>>(paper, 2, 2048);
+    const auto f = [&](const auto& w) {
+      return mean(cross_entropy(next_tokens(w, ids, options), ids));
+    };
+    return dry_program(paper, [&] { (void)value_and_grad(f)(weights); });
+  };
+  const Program kept = peak({});
+  const Index scores = Index{1} * 2 * 2048 * 2048 * 4;  // of a process's text and two heads
+  const Program blocks = peak({.attention = {.block = 256}}),
+                bounded = peak({.attention = {.scores_bytes = 1 << 20}}),
+                half = peak({.again = {true, true}}),
+                again = peak({.again = {true, true, true, true}});
+  CHECK(kept.peak_bytes() > 4 * scores);
+  CHECK(blocks.peak_bytes() < kept.peak_bytes() - 4 * scores);
+  CHECK(bounded.peak_bytes() < kept.peak_bytes() - 4 * scores);
+  CHECK(half.peak_bytes() <= kept.peak_bytes() - scores);
+  CHECK(again.peak_bytes() <= half.peak_bytes() - scores);
+  // A block is run once more each, and sends once more what it sends forward.
+  CHECK(2 * (half.flops() - kept.flops()) == again.flops() - kept.flops());
+  CHECK(count(half, all_reduce, over_model) - count(kept, all_reduce, over_model) == 4);
+  CHECK(count(again, all_reduce, over_model) - count(kept, all_reduce, over_model) == 8);
+
+  Numbers whole;
+  on_mesh(1, 1, [&](const ProcessMesh<Grid>& mesh) { whole = decoder_numbers<Whole>(mesh); });
+  std::mutex mutex;
+  on_mesh(2, 2, [&](const ProcessMesh<Grid>& mesh) {
+    const auto check = [&](DecoderOptions options) {
+      options.dropout = with_dropout.dropout;
+      const Numbers made =
+          decoder_numbers<TensorParallel<data, model>>(mesh, ragged_decoder, {}, options);
+      const std::lock_guard lock(mutex);
+      CHECK(worst(made, whole) < 1e-10);
+    };
+    check({.again = {false, true}});
+    check({.again = {true}});
+    check({.attention = {.block = 3}, .again = {true, true}});
+    check({.attention = {.scores_bytes = 64}});
   });
 }
 

@@ -6,12 +6,14 @@
 ///     auto model = Decoder<Here>::like(make, {.vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 8, .layers = 2});
 ///     auto scores = next_tokens(model, ids);                 // (batch, sequence, vocabulary)
 ///     auto loss = mean(cross_entropy(scores, targets));
+///     auto same = next_tokens(model, ids, {.attention = {.block = 2}, .again = {true, false}});   // in less memory
 ///
 /// Laws: the scores of a place depend on its token and those before it alone; the same numbers
-/// under all rules and on every mesh, to rounding.
+/// under all rules, on every mesh, in blocks and with blocks that run again, to rounding.
 #include <string>
 #include <vector>
 
+#include <tessera/grad/recompute.hpp>
 #include <tessera/nn/attention.hpp>
 #include <tessera/nn/embedding.hpp>
 #include <tessera/nn/feed_forward.hpp>
@@ -69,15 +71,29 @@ template <class U> struct Decoder {
   }
 };
 
-/// Returns x after a block: x is (batch, sequence, embed), the result like x; `drop` is that of
-/// attention and of both residuals. Communication: that of attention and feed_forward: under
-/// TensorParallel an all-reduce of x's size each. Collective over the mesh.
+/// How a decoder runs, whatever its weights are.
+struct DecoderOptions {
+  Dropout dropout = {};  ///< as in GShard, appendix A.2: of the input, residuals and attention
+  /// That of all blocks, which is causal and drops as `dropout` says.
+  AttentionOptions attention = {};
+  /// Of which blocks a gradient keeps the arguments alone, and runs them again; those beyond its
+  /// end are kept. choose_recompute (grad/choose_recompute.hpp) says which a limit on memory asks
+  /// for.
+  std::vector<bool> again = {};
+};
+
+/// Returns x after a block: x is (batch, sequence, embed), the result like x; options.dropout is
+/// that of attention and of both residuals. Communication: that of attention and feed_forward:
+/// under TensorParallel an all-reduce of x's size each. Collective over the mesh.
 template <class U, TypedTensor A>
-A decoder_block(const DecoderBlock<U>& block, const A& x, const Dropout& drop = {},
+A decoder_block(const DecoderBlock<U>& block, const A& x, const DecoderOptions& options = {},
                 Where where = Where::here()) {
+  const Dropout& drop = options.dropout;
+  AttentionOptions causal = options.attention;
+  causal.causal = true;
+  causal.dropout = drop.at(0);
   const auto seen = layer_norm(block.attention_norm, x, 1e-5, where);
-  const A first = x + dropout(attention(block.attention, seen, seen,
-                                        {.causal = true, .dropout = drop.at(0)}, AllValid{}, where),
+  const A first = x + dropout(attention(block.attention, seen, seen, causal, AllValid{}, where),
                               drop.at(1), where);
   return first + dropout(feed_forward(block.feed_forward,
                                       layer_norm(block.feed_forward_norm, first, 1e-5, where),
@@ -86,11 +102,10 @@ A decoder_block(const DecoderBlock<U>& block, const A& x, const Dropout& drop = 
 }
 
 /// Returns the scores of the next tokens: ids is (batch, sequence), the result (batch, sequence,
-/// vocabulary); `drop` as in GShard, appendix A.2: of the input, residuals and attention.
-/// Communication: that of the layers. Collective over the mesh. Throws ShapeError when the text is
-/// longer than the table of positions.
+/// vocabulary). Communication: that of the layers; of blocks that run again once more. Collective
+/// over the mesh. Throws ShapeError when the text is longer than the table of positions.
 template <class U, TypedTensor I>
-auto next_tokens(const Decoder<U>& model, const I& ids, const Dropout& drop = {},
+auto next_tokens(const Decoder<U>& model, const I& ids, const DecoderOptions& options = {},
                  Where where = Where::here()) {
   using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
   const auto layer = [&](const std::string& name) { return Layer(ids, name); };
@@ -98,11 +113,15 @@ auto next_tokens(const Decoder<U>& model, const I& ids, const Dropout& drop = {}
     const Layer scope = layer("embedding");
     return dropout(add_positions(model.positions,
                                  look_up<typename X::spec>(model.table, ids, where), 0, where),
-                   drop.at(0), where);
+                   options.dropout.at(0), where);
   }();
   for (std::size_t l = 0; l < model.blocks.size(); ++l) {
     const Layer scope = layer("block " + std::to_string(l));
-    x = decoder_block(model.blocks[l], x, drop.at(l + 1), where);
+    DecoderOptions own{options.dropout.at(l + 1), options.attention};
+    const auto run = [own, where](const DecoderBlock<U>& block, const X& given) {
+      return decoder_block(block, given, own, where);
+    };
+    x = recompute_if(l < options.again.size() && options.again[l], run, where)(model.blocks[l], x);
   }
   const Layer scope = layer("head");
   return dense<typename U::template Spec<logical::batch, logical::sequence, logical::vocabulary>>(
