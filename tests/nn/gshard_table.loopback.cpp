@@ -4,88 +4,19 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <string>
-#include <vector>
 
-#include <tessera/nn.hpp>
-#include <tessera/tessera.hpp>
+#include "nn/gshard_models.hpp"
 
-#include "support/grid.hpp"
-
-using namespace tessera;
+using namespace gshard;
 
 namespace {
-
-struct experts;
-/// Experts over all processes, all other weights on each of them (section 3.3, figure 5).
-using Split = LayerRules<AxisRule<logical::batch, data>, AxisRule<experts, data>>;
-using U = Under<float, Grid, Split>;
-using Experts = ExpertWeights<U::Tensor<logical::norm, _>, U::Tensor<experts, _, logical::hidden>,
-                              U::Tensor<experts, logical::hidden, _>>;
-
-struct Sizes {
-  Index layers, experts;
-  Index embed = 1024, hidden = 8192, heads = 16, head_dim = 128, source = 64000, target = 32000;
-};
-
-/// Attention, in a decoder to the source too, and a feed-forward layer or, in every other layer,
-/// experts.
-struct Block {
-  std::vector<LayerNorm<U>> norms;
-  std::vector<Attention<U>> attentions;
-  std::vector<FeedForward<U>> dense;
-  std::vector<Experts> mixture;
-  static constexpr auto fields =
-      Fields<&Block::norms, &Block::attentions, &Block::dense, &Block::mixture>{};
-
-  static Block like(Parameters<Grid>& make, const Sizes& n, bool decodes, bool mixes) {
-    Block block;
-    for (int i = 0; i < (decodes ? 3 : 2); ++i)
-      block.norms.push_back(LayerNorm<U>::like(make, n.embed));
-    for (int i = 0; i < (decodes ? 2 : 1); ++i)
-      block.attentions.push_back(
-          Attention<U>::like(make, {.embed = n.embed, .heads = n.heads, .head_dim = n.head_dim}));
-    if (!mixes) {
-      block.dense.push_back(FeedForward<U>::like(make, n.embed, n.hidden));
-      return block;
-    }
-    const auto fan_in = Initializer::fan_in(n.embed);
-    Experts e;
-    e.gate = make.tensor<decltype(Experts::gate)>({n.embed, n.experts}, fan_in);
-    e.in = make.tensor<decltype(Experts::in)>({n.experts, n.embed, n.hidden}, fan_in);
-    e.out = make.tensor<decltype(Experts::out)>({n.experts, n.hidden, n.embed}, fan_in);
-    block.mixture.push_back(std::move(e));
-    return block;
-  }
-};
-struct Translator {
-  Embedding<U> source, target;
-  std::vector<Block> encoder, decoder;
-  Dense<U, logical::embed, logical::vocabulary> head;
-  static constexpr auto fields =
-      Fields<&Translator::source, &Translator::target, &Translator::encoder, &Translator::decoder,
-             &Translator::head>{};
-
-  static Translator like(Parameters<Grid>& make, const Sizes& n) {
-    Translator model;
-    model.source = Embedding<U>::like(make, n.source, n.embed);
-    model.target = Embedding<U>::like(make, n.target, n.embed);
-    for (Index l = 0; l < n.layers / 2; ++l) {
-      model.encoder.push_back(Block::like(make, n, false, l % 2 == 1));
-      model.decoder.push_back(Block::like(make, n, true, l % 2 == 1));
-    }
-    model.head = Dense<U, logical::embed, logical::vocabulary>::like(make, n.embed, n.target);
-    return model;
-  }
-};
-
 struct Counted {
   Index weights, bytes, bytes_of_experts;
 };
 Counted count(const Sizes& n, Index processes) {
   const auto mesh = dry_mesh<Grid>(static_cast<int>(processes), 1);
   Parameters<Grid> make(mesh, 1);
-  const ParameterTable table = parameter_table(Translator::like(make, n));
+  const ParameterTable table = parameter_table(Translator<On<float>>::like(make, n));
   Counted made{table.elements(), table.bytes(), 0};
   for (const ParameterRow& row : table.rows)
     if (row.desc.rank() == 3 && row.desc.extents[0] == n.experts)
