@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 4
-// arguments: --steps 6 --sample 20 --context 17 --embed 24 --heads 3 --hidden 20 --experts 3 --layers 2 --batch 5 --measure 3 --log train_transformer --save train_transformer.safetensors
+// arguments: --steps 6 --sample 20 --context 17 --embed 24 --heads 3 --hidden 20 --experts 3 --layers 2 --batch 5 --block 5 --memory 1 --measure 3 --log train_transformer --save train_transformer.safetensors
 //
 // The main job: a Transformer with mixtures of experts learns from real text. The model is written
 // once (train_transformer/model.hpp); --mesh and --split say how it is spread over processes.
@@ -61,8 +61,13 @@ std::string write(const ProcessMesh<Grid>& mesh, const Model<U>& weights, const 
 }
 
 template <class U>
-void train(const ProcessMesh<Grid>& mesh, const Flags& flags, const support::Text& text,
+void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text,
            const Voice& say) {
+  if (flags.memory > 0) {
+    const RecomputeChoice layers = chosen_layers<U>(flags, mesh);
+    flags.sizes.again = layers.again;
+    say("\n{}\n", explain(layers));
+  }
   const Sizes& n = flags.sizes;
   const Program planned = plan_step<U>(flags, mesh);
   say("\nThe plan of one step, before its passes\n{}", describe(planned));

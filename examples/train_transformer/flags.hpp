@@ -27,6 +27,8 @@ inline constexpr const char* usage =
   --heads N           of attention (4)                    --layers N  (2)
   --hidden N          width of an expert; half of a feed-forward layer's (384)
   --experts N         of every other layer; 0: none (4)   --capacity X  of an expert (1.25)
+  --block N           keys of attention at a time, without all scores in memory (0: all at once)
+  --memory N          MiB that a step may hold beside weights and optimizer; layers run again for it (0: any)
   --batch N           rows of characters a step (8)       --steps N   (1300)
   --lr X              largest learning rate (0.005)       --decay X   of the weights (0.05)
   --clip X            largest norm of the gradients (1)   --dropout X (0)
@@ -48,7 +50,7 @@ struct Flags {
   std::string save, resume, log, trace;
   support::MeshFlag mesh;
   Sizes sizes;
-  Index steps = 1300, sample = 300, save_every = 0, measure = 100;
+  Index steps = 1300, sample = 300, save_every = 0, measure = 100, memory = 0;
   double rate = 5e-3, decay = 0.05, clip = 1;
   bool eager = false, dry = false, help = false;
 };
@@ -66,6 +68,8 @@ inline Flags read_flags(const std::vector<std::string>& words) {
       .count("--hidden", n.hidden)
       .count("--layers", n.layers)
       .whole("--experts", n.experts)
+      .whole("--block", n.block)
+      .whole("--memory", flags.memory)
       .count("--batch", n.batch)
       .positive("--capacity", n.capacity)
       .from_zero("--dropout", n.dropout)

@@ -49,8 +49,10 @@ using Shards = LayerRules<AxisRule<batch, Axes<data, model>>, AxisRule<experts, 
 struct Sizes {
   Index vocabulary = 96, context = 64, embed = 128, heads = 4, hidden = 384, layers = 2,
         experts = 4, batch = 8;
+  Index block = 0;  ///< keys of attention at a time; 0: all
   double capacity = 1.25, dropout = 0, auxiliary = 0.01;
   std::uint64_t seed = 1;
+  std::vector<bool> again = {};  ///< layers that run again on the way back, to keep less
 };
 
 /// Experts of a layer: gate (embed, experts), in (experts, embed, hidden), out (experts, hidden,
@@ -126,34 +128,42 @@ using Activations = typename U::template Tensor<logical::batch, logical::sequenc
 template <class U> using Ids = typename U::template Of<Id, logical::batch, logical::sequence>;
 template <class U> using Scalar = typename U::template Tensor<>;
 
+/// Looks at where tokens go, and sees nothing.
+struct Unseen {
+  template <class Gating> void operator()(const Gating&) const {}
+};
+
 /// Returns x after a block, and the auxiliary loss of its experts where it has any. x is (batch,
-/// context, embed); a row of the batch is a group of tokens.
-template <class U>
+/// context, embed); a row of the batch is a group of tokens; see(gating) is called for experts.
+template <class U, class See>
 std::tuple<Activations<U>, std::optional<Scalar<U>>> after_block(const Block<U>& block,
                                                                  const Activations<U>& x,
                                                                  const Sizes& n, const Turn& turn,
-                                                                 std::uint64_t number) {
+                                                                 std::uint64_t number,
+                                                                 const See& see) {
   using X = Activations<U>;
   const Dropout drop =
       Dropout{turn.training ? n.dropout : 0, n.seed, static_cast<std::uint64_t>(turn.step)}.at(
           number);
   const auto seen = layer_norm(block.attention_norm, x);
-  const X first =
-      x + dropout(attention(block.attention, seen, seen, {.causal = true, .dropout = drop.at(0)}),
-                  drop.at(1));
+  const X first = x + dropout(attention(block.attention, seen, seen,
+                                        {.causal = true, .dropout = drop.at(0), .block = n.block}),
+                              drop.at(1));
   const X given = layer_norm(block.second_norm, first);
   if (const auto* dense = std::get_if<FeedForward<U>>(&block.second))
     return {first + dropout(feed_forward(*dense, given, fn::Gelu{}), drop.at(2)), std::nullopt};
   const auto made = mixture_of_experts(
       given, *std::get_if<Experts<U>>(&block.second),
       {.capacity_factor = n.capacity, .draw = {n.seed + number, turn.step}}, fn::Gelu{});
+  see(made.gating);
   return {first + dropout(made.output, drop.at(2)), made.gating.auxiliary_loss};
 }
 
 /// Returns the scores of the next characters, (batch, context, vocabulary), and the mean auxiliary
 /// loss of the layers with experts. ids is (batch, context).
-template <class U>
-auto scores(const Model<U>& model, const Ids<U>& ids, const Sizes& n, const Turn& turn) {
+template <class U, class See = Unseen>
+auto scores(const Model<U>& model, const Ids<U>& ids, const Sizes& n, const Turn& turn,
+            const See& see = {}) {
   const auto drop =
       Dropout{turn.training ? n.dropout : 0, n.seed, static_cast<std::uint64_t>(turn.step)};
   Activations<U> x = [&] {
@@ -165,7 +175,11 @@ auto scores(const Model<U>& model, const Ids<U>& ids, const Sizes& n, const Turn
   std::optional<Scalar<U>> auxiliary;
   for (std::size_t l = 0; l < model.blocks.size(); ++l) {
     const Layer scope(ids, "block " + std::to_string(l));
-    auto [y, loss] = after_block(model.blocks[l], x, n, turn, l + 1);
+    const auto run = [n, turn, number = l + 1, see](const Block<U>& block,
+                                                    const Activations<U>& given) {
+      return after_block(block, given, n, turn, number, see);
+    };
+    auto [y, loss] = recompute_if(l < n.again.size() && n.again[l], run)(model.blocks[l], x);
     x = y;
     if (loss) auxiliary = auxiliary ? Scalar<U>(*auxiliary + *loss) : *loss;
   }

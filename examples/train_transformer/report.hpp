@@ -31,6 +31,16 @@ template <class U> Program plan_step(const Flags& flags, const ProcessMesh<Grid>
   return recording.take();
 }
 
+/// Returns which layers run again, so that a step holds at most --memory.
+template <class U> RecomputeChoice chosen_layers(const Flags& flags, const ProcessMesh<Grid>& on) {
+  const auto plan = [&](const std::vector<bool>& again) {
+    Flags with = flags;
+    with.sizes.again = again;
+    return plan_step<U>(with, on);
+  };
+  return choose_recompute(static_cast<int>(flags.sizes.layers), flags.memory << 20, plan);
+}
+
 /// Returns a step's sums by layer, and its communication by axes: the most on one process.
 inline std::string describe(const Program& step) {
   std::string text =

@@ -3,6 +3,7 @@
 // not, and after it was interrupted and continued elsewhere.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -35,11 +36,18 @@ Flags flags_of(const char* update) {
   return flags;
 }
 
+std::vector<std::int32_t> some_text() {
+  std::vector<std::int32_t> text(200);
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::int32_t>(i % 7);
+  return text;
+}
 /// Losses of the steps after `first`, up to `last`: from a file, if one is named, and to one.
 struct Part {
   Index first = 0, last = 20;
   std::string from = {}, to = {};
   bool compiled = false;
+  Index block = 0;  ///< keys of attention at a time
+  std::vector<bool> again = {};
 };
 
 template <class Rules>
@@ -49,11 +57,12 @@ std::vector<double> losses_on(int d, int m, const char* update, const Part& part
   std::mutex mutex;
   run_loopback(d * m, [&](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, d, m);
-    const Flags flags = flags_of(update);
+    Flags flags = flags_of(update);
+    flags.sizes.block = part.block;
+    flags.sizes.again = part.again;
     Trainer<U> trainer(mesh, flags);
     if (!part.from.empty()) CHECK(trainer.resume(mesh, part.from, "text") == part.first);
-    std::vector<std::int32_t> text(200);
-    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::int32_t>(i % 7);
+    const std::vector<std::int32_t> text = some_text();
     auto compiled =
         compile([&](const Batch<U>& batch, Index step) { return trainer.step(batch, step); });
     std::vector<double> own;
@@ -64,6 +73,41 @@ std::vector<double> losses_on(int d, int m, const char* update, const Part& part
     }
     if (!part.to.empty()) trainer.save(mesh, part.to, part.last, "text");
     own.push_back(trainer.held_out_loss(mesh, text, 100));
+    const std::lock_guard lock(mutex);
+    all = own;
+  });
+  return all;
+}
+
+/// The losses of 20 steps, and by what the closest choice of an expert was made.
+struct Steps {
+  std::vector<double> losses;
+  double margin = INFINITY;
+};
+template <class Rules, class Rule>
+Steps steps_on(int d, int m, const Rule& rule, UpdatePolicy::Kind update) {
+  using U = Under<double, Grid, Rules>;
+  Steps all;
+  std::mutex mutex;
+  run_loopback(d * m, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, d, m);
+    const Sizes n = flags_of("replicated").sizes;
+    Parameters<Grid> make(mesh, n.seed);
+    Model<U> weights = Model<U>::like(make, n);
+    Optimizer<Rule, UpdatePolicy> optimizer(rule, weights, {.clip = 1}, {update, {0, 1}});
+    Steps own;
+    for (Index number = 1; number <= 20; ++number) {
+      const Turn turn{number, true};
+      const Batch<U> batch(mesh, random_rows(some_text(), n.batch, n.context, n.seed, number),
+                           n.context);
+      (void)scores(weights, batch.ids, n, turn, [&](const auto& gating) {
+        own.margin = std::min(own.margin, value(routing_statistics(gating).margin));
+      });
+      const auto run = optimizer.value_and_grad(
+          [&](const Model<U>& w) { return losses(w, batch.ids, batch.next, n, turn); })(weights);
+      optimizer.step(weights, run.gradient);
+      own.losses.push_back(value(std::get<1>(run.value)));
+    }
     const std::lock_guard lock(mutex);
     all = own;
   });
@@ -94,6 +138,42 @@ TEST_CASE("the trainer: one source, the same losses on every mesh under all rule
   CHECK(largest_difference(losses_on<by::Shards>(2, 2, "replicated", {.compiled = true}), alone) <
         1e-10);
   CHECK(largest_difference(losses_on<by::Shards>(4, 2, "cheapest", {}), alone) < 1e-10);
+  // Layers that run again, a mixture among them, and attention by blocks.
+  CHECK(largest_difference(losses_on<by::Tensors>(2, 1, "cheapest", {.again = {true, true}}),
+                           alone) < 1e-10);
+  CHECK(largest_difference(
+            losses_on<by::Batch>(1, 2, "sharded",
+                                 {.compiled = true, .block = 2, .again = {false, true}}),
+            alone) < 1e-10);
+}
+
+TEST_CASE(
+    "20 steps of descent and of Adam are the same on 1 to 8 processes, and no choice is close") {
+  const auto check = [](const char* name, const auto& rule) {
+    CAPTURE(name);
+    using Kind = UpdatePolicy::Kind;
+    const Steps alone = steps_on<by::Batch>(1, 1, rule, Kind::replicated);
+    REQUIRE(alone.losses.size() == 20);
+    CHECK(alone.losses[19] < alone.losses[0]);
+    double worst = 0, least = alone.margin;
+    const auto compare = [&](const Steps& split) {
+      worst = std::max(worst, largest_difference(split.losses, alone.losses));
+      least = std::min(least, split.margin);
+    };
+    compare(steps_on<by::Batch>(2, 1, rule, Kind::sharded));
+    compare(steps_on<by::Tensors>(1, 2, rule, Kind::replicated));
+    compare(steps_on<by::Shards>(2, 2, rule, Kind::cheapest));
+    compare(steps_on<by::Tensors>(2, 2, rule, Kind::sharded));
+    compare(steps_on<by::Tensors>(3, 2, rule, Kind::cheapest));
+    compare(steps_on<by::Shards>(4, 2, rule, Kind::replicated));
+    MESSAGE(std::string(name) << ": losses differ by " << worst << " at most, the smallest gate margin is "
+                 << least);
+    CHECK(worst < 1e-10);
+    CHECK(least >
+          1e-6);  // far beyond what rounding changes in a gate, so that no choice depends on it
+  };
+  check("descent with momentum", Sgd{.rate = 0.05, .momentum = 0.9});
+  check("Adam", Adam{.rate = 0.01});
 }
 
 TEST_CASE("the trainer: texts that cannot be learnt from say why") {
