@@ -233,14 +233,19 @@ PROGRAMS = (
 )
 
 
+def output_of(command, environment):
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"transformer_peers.py: {' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
 def run_peer(peer, seconds):
     kept = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
     kept["OMP_NUM_THREADS"] = "2"
     if peer == "jax":
         kept["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
-    done = subprocess.run([sys.executable, __file__, "--peer", peer, "--seconds", str(seconds)], check=True, env=kept,
-                          stdout=subprocess.PIPE, text=True)
-    for line in done.stdout.splitlines():
+    for line in output_of([sys.executable, __file__, "--peer", peer, "--seconds", str(seconds)], kept).splitlines():
         if found := re.fullmatch(r"([^:]+): (.+): ([\d.]+) ms", line):
             yield found[1], found[2], float(found[3])
 
@@ -249,9 +254,9 @@ def run_tessera(folder, mpiexec):
     kept = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false"}
     for program, wanted, rows in PROGRAMS:
         command = [*mpiexec.split(), "-n", "2", os.path.join(folder, program), "--benchmark_filter=" + wanted]
-        done = subprocess.run(command, check=True, env=kept, stdout=subprocess.PIPE, text=True)
+        said = output_of(command, kept)
         for row, pattern in rows.items():
-            for mesh, took in re.findall(pattern, done.stdout):
+            for mesh, took in re.findall(pattern, said):
                 yield row, "Tessera" + (" on " + mesh.replace("x", " x ") if "x" in mesh else ", two processes"), float(took)
 
 
