@@ -13,6 +13,7 @@
 
 #include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/reduce_loops.hpp>
+#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>
 #include <tessera/kernel/use_element.hpp>

@@ -6,6 +6,7 @@
 
 #include <tessera/kernel/convolve/convolve.hpp>
 #include <tessera/kernel/convolve/detail/cudnn_shape.hpp>
+#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/window_cases.hpp"

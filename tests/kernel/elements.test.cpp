@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 
+#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"

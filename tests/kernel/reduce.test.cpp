@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/use_element.hpp>
 

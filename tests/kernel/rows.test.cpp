@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/use_element.hpp>
 #include <tessera/plan/deterministic.hpp>
 

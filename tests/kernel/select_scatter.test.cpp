@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/window_cases.hpp"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/softmax.hpp>
 #include <tessera/kernel/use_element.hpp>
 

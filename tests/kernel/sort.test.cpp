@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"
