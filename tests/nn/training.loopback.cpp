@@ -166,8 +166,8 @@ TEST_CASE(
     compare(steps_on<by::Tensors>(2, 2, rule, Kind::sharded));
     compare(steps_on<by::Tensors>(3, 2, rule, Kind::cheapest));
     compare(steps_on<by::Shards>(4, 2, rule, Kind::replicated));
-    MESSAGE(std::string(name) << ": losses differ by " << worst << " at most, the smallest gate margin is "
-                 << least);
+    MESSAGE(std::string(name) << ": losses differ by " << worst
+                              << " at most, the smallest gate margin is " << least);
     CHECK(worst < 1e-10);
     CHECK(least >
           1e-6);  // far beyond what rounding changes in a gate, so that no choice depends on it

@@ -50,8 +50,8 @@ struct RecomputeChoice {
 /// returns the Program of a step, forward and back, in which those layers run again that its
 /// argument says: recorded on a dry mesh, of one and the same process wherever it is called.
 /// Layers are kept in the order of time saved for a byte, as long as they fit: one Program is made,
-/// two where all layers run again and yet hold more, or 2 layers + 2. Communication: none. Source: Chen et al., "Training Deep Nets with
-/// Sublinear Memory Cost" (2016); GShard, section 5.1.
+/// two where all layers run again and yet hold more, or 2 layers + 2. Communication: none. Source:
+/// Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016); GShard, section 5.1.
 inline RecomputeChoice choose_recompute(
     int layers, Index limit, const std::function<Program(const std::vector<bool>&)>& plan) {
   const std::size_t n = static_cast<std::size_t>(layers);

@@ -203,7 +203,8 @@ class LoopbackRoom {
   }
 
   /// Lets other threads run a few times before it sleeps: waking up costs ten times as much. On a
-  /// busy machine a yield may cost a whole time slice, and one who sleeps is woken up before others.
+  /// busy machine a yield may cost a whole time slice, and one who sleeps is woken up before
+  /// others.
   template <class F> static void yield_until(std::unique_lock<std::mutex>& lock, F done) {
     using Clock = std::chrono::steady_clock;
     lock.unlock();
