@@ -22,13 +22,20 @@ constexpr std::uint64_t stirred(std::uint64_t value, std::uint64_t word) {
   return value ^ value >> 29;
 }
 
+/// A sum over the words, each of them mixed with a key of its place: no word waits for the product
+/// of the one before it.
 class Digest {
  public:
-  constexpr void add(std::uint64_t word) { value_ = detail::stirred(value_, word); }
-  constexpr std::uint64_t value() const { return value_; }
+  constexpr void add(std::uint64_t word) {
+    key_ += 0x9E37'79B9'7F4A'7C15u;
+    const std::uint64_t mixed = (word ^ key_) * 0xBF58'476D'1CE4'E5B9u;
+    value_ += mixed ^ mixed >> 32;
+  }
+  constexpr std::uint64_t value() const { return detail::stirred(value_, key_); }
 
  private:
-  std::uint64_t value_ = 0x1234'5678'9ABC'DEF1u;
+  std::uint64_t key_ = 0x1234'5678'9ABC'DEF1u;
+  std::uint64_t value_ = 0;
 };
 
 /// Stands for a list of numbers that is too long to be kept and compared.

@@ -7,7 +7,6 @@
 ///     class Execution : private ExecutionMemory { … allocate(i); data(i.to); release(i.to); … };
 ///
 /// Laws: staging that is still held goes back to the arena at the end.
-#include <array>
 #include <cstddef>
 #include <memory>
 
@@ -19,26 +18,42 @@
 
 namespace tessera::detail {
 
+/// Memory for `N` values, which are made one by one: a call has few of the slots that a plan may
+/// have.
+template <class T, int N> union MadeLater {
+  MadeLater() {}
+  ~MadeLater() {}
+  MadeLater(const MadeLater&) = delete;
+  MadeLater& operator=(const MadeLater&) = delete;
+  T of[N];
+};
+
 class ExecutionMemory {
  protected:
   ExecutionMemory(const Plan& plan, const std::shared_ptr<MeshCore>& mesh)
-      : plan_(plan), mesh_(mesh) {}
+      : plan_(plan), mesh_(mesh), slots_(plan.slots.size()) {
+    for (int slot = 0; slot < slots_; ++slot) {
+      std::construct_at(&storage_.of[slot]);
+      std::construct_at(&memory_.of[slot]);
+    }
+    for (int m = send_staging; m < max_memories; ++m) std::construct_at(&memory_.of[m]);
+  }
   ExecutionMemory(const ExecutionMemory&) = delete;
   ExecutionMemory& operator=(const ExecutionMemory&) = delete;
   ~ExecutionMemory() {
-    for (Block& block : staging_)
-      if (block.serial != 0) mesh_->arena().release(block);
+    for (MemoryNumber m = send_staging; held_ != 0; ++m)
+      if (holds(m)) give_back(m);
+    for (int slot = 0; slot < slots_; ++slot) std::destroy_at(&storage_.of[slot]);
   }
 
-  Side& memory(MemoryNumber m) { return memory_[static_cast<std::size_t>(m)]; }
+  Side& memory(MemoryNumber m) { return memory_.of[m]; }
   void* data(MemoryNumber m) { return memory(m).data; }
-  std::shared_ptr<Storage>& storage(int slot) { return storage_[static_cast<std::size_t>(slot)]; }
-  Block& staging(MemoryNumber m) { return staging_[static_cast<std::size_t>(m - send_staging)]; }
+  std::shared_ptr<Storage>& storage(int slot) { return storage_.of[slot]; }
 
   /// Places a slot's block at `begin`.
   void lay(int slot, void* begin) {
     const Slot& s = plan_.slots[slot];
-    memory_[static_cast<std::size_t>(slot)] = {
+    memory_.of[slot] = {
         s.first == 0 || begin == nullptr
             ? begin
             : static_cast<std::byte*>(begin) + s.first * static_cast<Index>(size_of(s.desc.type)),
@@ -48,30 +63,44 @@ class ExecutionMemory {
     if (i.to < send_staging) {
       storage(i.to) = make_storage(mesh_, i.bytes);
       memory(i.to) = {storage(i.to)->data(), false};
-    } else if (i.host && !default_memory_is_host) {
-      auto& host = on_host_[static_cast<std::size_t>(i.to - send_staging)];
-      host = std::make_unique<char[]>(static_cast<std::size_t>(i.bytes));
-      memory(i.to) = {host.get(), true};
-    } else {
-      staging(i.to) = mesh_->arena().allocate(i.bytes);
-      memory(i.to) = {staging(i.to).data, i.host};
+      return;
     }
+    const bool on_host = i.host && !default_memory_is_host;
+    Staging& staging = *std::construct_at(&this->staging(i.to), Block{}, on_host);
+    if (on_host)
+      staging.block.data = new char[static_cast<std::size_t>(i.bytes)];
+    else
+      staging.block = mesh_->arena().allocate(i.bytes);
+    held_ |= 1U << (i.to - send_staging);
+    memory(i.to) = {staging.block.data, i.host};
   }
   void release(MemoryNumber m) {
     memory(m) = {};  // a later call with no element of it names it
-    if (m < send_staging) return storage(m).reset();
-    on_host_[static_cast<std::size_t>(m - send_staging)].reset();
-    mesh_->arena().release(staging(m));
+    m < send_staging ? storage(m).reset() : give_back(m);
   }
 
   const Plan& plan_;
   const std::shared_ptr<MeshCore>& mesh_;
-  std::array<Side, max_memories> memory_{};
+  MadeLater<Side, max_memories> memory_;  ///< of the plan's slots and of staging
 
  private:
-  std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
-  std::array<Block, max_memories - send_staging> staging_;
-  std::array<std::unique_ptr<char[]>, max_memories - send_staging> on_host_;
+  struct Staging {
+    Block block;
+    bool on_host;  ///< in memory of the host's where the mesh's is a device's
+  };
+  Staging& staging(MemoryNumber m) { return staging_.of[m - send_staging]; }
+  bool holds(MemoryNumber m) const { return (held_ >> (m - send_staging) & 1U) != 0; }
+  void give_back(MemoryNumber m) {
+    held_ &= ~(1U << (m - send_staging));
+    Staging& staging = this->staging(m);
+    staging.on_host ? delete[] static_cast<char*>(staging.block.data)
+                    : mesh_->arena().release(staging.block);
+  }
+
+  int slots_;
+  unsigned held_ = 0;  ///< the staging that is held, a bit each
+  MadeLater<std::shared_ptr<Storage>, Plan::max_slots> storage_;
+  MadeLater<Staging, max_memories - send_staging> staging_;
 };
 
 }  // namespace tessera::detail

@@ -56,10 +56,9 @@ struct KernelData {
   void* out = nullptr;
   void* scratch = nullptr;
 
-  KernelData(const Plan& plan, const KernelCall& kernel,
-             const std::array<Side, max_memories>& all) {
+  KernelData(const Plan& plan, const KernelCall& kernel, const Side* all) {
     const auto at = [&](MemoryNumber memory, int k) -> void* {
-      void* const begin = all[static_cast<std::size_t>(memory)].data;
+      void* const begin = all[memory].data;
       const Index offset = kernel.offsets.empty() ? 0 : kernel.offsets[static_cast<std::size_t>(k)];
       return offset == 0 || begin == nullptr
                  ? begin
@@ -71,7 +70,7 @@ struct KernelData {
       types[static_cast<std::size_t>(k)] = type_of(plan, kernel.in[k]);
     }
     if (kernel.out != no_memory) out = at(kernel.out, kernel.in.size());
-    if (kernel.scratch != no_memory) scratch = all[static_cast<std::size_t>(kernel.scratch)].data;
+    if (kernel.scratch != no_memory) scratch = all[kernel.scratch].data;
   }
   /// Buffers of a loop hold elements of the plan's first operand.
   static DType type_of(const Plan& plan, MemoryNumber memory) {
@@ -164,7 +163,7 @@ inline void make_block(const Plan& plan, const Slot& made, const MapKernel& kern
 
 /// Carries out a kernel of a list; `scale`: the factor of a sum.
 inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& extras, double scale,
-                    const std::array<Side, max_memories>& memory) {
+                    const Side* memory) {
   const KernelData at(plan, kernel, memory);
   const void *const in = at.in[0], *const second = at.in[1];
   void* const out = at.out;
