@@ -486,25 +486,5 @@ int MPI_Comm_size(Comm c, int* size) {
   if (const int code = pmpi::failing("MPI_Comm_size")) return code;
   return PMPI_Comm_size(c, size);
 }
-int MPI_Info_create(MPI_Info* info) {
-  if (const int code = pmpi::failing("MPI_Info_create")) return code;
-  return PMPI_Info_create(info);
-}
-int MPI_Info_set(MPI_Info info, const char* key, const char* value) {
-  if (const int code = pmpi::failing("MPI_Info_set")) return code;
-  return PMPI_Info_set(info, key, value);
-}
-int MPI_Win_allocate_shared(MPI_Aint n, int unit, MPI_Info info, Comm c, void* base, MPI_Win* w) {
-  if (const int code = pmpi::failing("MPI_Win_allocate_shared")) return code;
-  return PMPI_Win_allocate_shared(n, unit, info, c, base, w);
-}
-int MPI_Win_lock_all(int assert, MPI_Win w) {
-  if (const int code = pmpi::failing("MPI_Win_lock_all")) return code;
-  return PMPI_Win_lock_all(assert, w);
-}
-int MPI_Win_shared_query(MPI_Win w, int rank, MPI_Aint* n, int* unit, void* base) {
-  if (const int code = pmpi::failing("MPI_Win_shared_query")) return code;
-  return PMPI_Win_shared_query(w, rank, n, unit, base);
-}
 
 }  // extern "C"

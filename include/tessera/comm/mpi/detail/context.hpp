@@ -2,9 +2,9 @@
 #pragma once
 /// @file
 /// The state that all MPI transports over one user's communicator share: the node, the blackboard,
-/// the watchdog, and what must be freed. Freeing communicators and windows is collective, while
-/// destructors are not: so destructors put handles down here, and the next collective moment (a
-/// duplicate, the end of the environment) frees what every process has put down.
+/// the watchdog, and what must be freed. Freeing communicators is collective, while destructors are
+/// not: so destructors put handles down here, and the next collective moment (a duplicate, the end
+/// of the environment) frees what every process has put down.
 ///
 ///     context->wait(&request, 1, Wait::nap);
 ///
@@ -214,8 +214,7 @@ class MpiContext {
     if (closed_ || size_ == 1) return;
     outstanding_[id] = {true, std::move(handles)};
   }
-  /// Frees what all processes have put down; windows are kept for the next request of the same
-  /// size. Collective over: all processes.
+  /// Frees what all processes have put down. Collective over: all processes.
   void collect(double time_limit) {
     require_open();
     collected_ = opened_;
@@ -234,7 +233,6 @@ class MpiContext {
         MpiHandles& handles = entry->second.second;
         communicators_ -= static_cast<int>(handles.comms.size());
         handles.free_comms();
-        spare_.insert(spare_.end(), handles.windows.begin(), handles.windows.end());
         entry = outstanding_.erase(entry);
       } else {
         ++entry;
@@ -249,8 +247,6 @@ class MpiContext {
       closed_ = true;
       watchdog_.stop();
       board_.reset();
-      for (MpiWindow& window : spare_) window.free();
-      if (board_window_.handle != MPI_WIN_NULL) board_window_.free();
       ops_.free();
       check(MPI_Comm_free(&node_), "MPI_Comm_free");
       check(MPI_Comm_free(&comm_), "MPI_Comm_free");
@@ -286,19 +282,13 @@ class MpiContext {
     Watchdog& dog_;
   };
 
-  /// Returns `bytes` of shared memory for each process of the node; `handles` owns it from now on.
-  /// Collective over: all processes.
-  SharedMemory take_window(Index bytes, MpiHandles& handles) {
-    const auto spare = std::find_if(spare_.begin(), spare_.end(), [&](const MpiWindow& window) {
-      return window.memory.bytes == bytes;
-    });
-    if (spare != spare_.end()) {  // the same one on all processes
-      handles.windows.push_back(*spare);
-      spare_.erase(spare);
-    } else {
-      handles.windows.push_back(allocate_window(bytes, node_));
-    }
-    return handles.windows.back().memory;
+  /// Returns `bytes` of shared memory for each process of the node, or nothing on all of them;
+  /// `handles` owns it from now on. Collective over: all processes.
+  SharedMemory take_memory(Index bytes, MpiHandles& handles) {
+    NodeMemory taken = share(bytes);
+    if (taken.all == nullptr) return {};
+    handles.memories.push_back(taken);
+    return taken.memory();
   }
 
  private:
@@ -310,6 +300,13 @@ class MpiContext {
   void progress() const {
     int found = 0;
     check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
+  }
+
+  /// Shares memory of the node. Collective over: its processes.
+  NodeMemory share(Index bytes) {
+    return share_on_node(bytes, node_, [&](MPI_Request* request, const char* function) {
+      wait(request, 1, automatic_, function);
+    });
   }
 
   void find_processes() {
@@ -342,11 +339,9 @@ class MpiContext {
     int room = shared_memory_has(bytes, 1) ? 1 : 0;
     check(MPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_INT, MPI_MIN, node_), "MPI_Allreduce");
     if (room == 0) return open_private_blackboard();
-    board_window_ = allocate_window(place_on_node == 0 ? bytes : 0, node_);
-    std::byte* memory = board_window_.part(0);
-    if (place_on_node == 0) std::fill_n(memory, bytes, std::byte{0});
-    check(MPI_Barrier(node_), "MPI_Barrier");
-    board_ = std::make_unique<Blackboard>(memory, places_on_node_);
+    board_memory_ = share(place_on_node == 0 ? bytes : 0);
+    if (board_memory_.all == nullptr) return open_private_blackboard();
+    board_ = std::make_unique<Blackboard>(board_memory_.part(0), places_on_node_);
   }
 
   /// Where the node has no shared memory left, a process sees only what it does itself.
@@ -384,9 +379,8 @@ class MpiContext {
   struct alignas(64) Line {
     unsigned char bytes[64];
   };
-  MpiWindow board_window_;
+  NodeMemory board_memory_;
   std::vector<Line> private_board_;  ///< replaces the board where there is no shared memory
-  std::vector<MpiWindow> spare_;
   std::map<std::uint64_t, std::pair<bool, MpiHandles>> outstanding_;
   std::uint64_t opened_ = 0;
   std::uint64_t collected_ = 0;          ///< the value of opened_ at the last collect

@@ -7,7 +7,7 @@
 ///     auto team = make_shared_team(context, handles, comm, {0, 2}, settings);
 ///     if (team != nullptr) team->run(...);
 ///
-/// Laws: all members get a team or none does; the window is freed with its communicator.
+/// Laws: all members get a team or none does; its memory is freed with its communicator.
 #include <mpi.h>
 #include <sys/mman.h>
 
@@ -37,49 +37,51 @@ inline bool populate(void* memory, Index bytes) {
 }
 
 /// `members` are numbers of processes in the context, all on this node, in the order of `comm`.
-/// Collective over: the members. Communication: small all-reduces, and the making of a window.
+/// Collective over: the members. Communication: small all-gathers and all-reduces.
 inline std::unique_ptr<SharedTeam> make_shared_team(MpiContext& context, MpiHandles& handles,
                                                     MPI_Comm comm, const std::vector<int>& members,
                                                     const TransportSettings& settings) {
-  constexpr Index page = 4096;
+  constexpr Index page = NodeMemory::page;
   const auto size = static_cast<Index>(members.size());
   const Index half = round_up(max_of(settings.shared_stage / 2, 64 * size), page);
   const Index head = round_up(static_cast<Index>(flag_bytes), page);
   const Index bytes = head + 2 * half;
+  const auto wait = [&](MPI_Request* request, const char* function) {
+    context.wait(request, 1, settings.wait, function);
+  };
   const auto all = [&](bool own) {
     int yes = own ? 1 : 0;
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Iallreduce(MPI_IN_PLACE, &yes, 1, MPI_INT, MPI_MIN, comm, &request),
           "MPI_Iallreduce");
-    context.wait(&request, 1, settings.wait, "MPI_Iallreduce");
+    wait(&request, "MPI_Iallreduce");
     return yes != 0;
   };
   if (!all(shared_memory_has(bytes, context.node_size()))) return nullptr;
-  const MpiWindow window = allocate_window(bytes, comm);
-  handles.keep(comm, window.handle);
-  const bool there = populate(window.memory.base, bytes);
+  const NodeMemory memory = share_on_node(bytes, comm, wait);
+  if (memory.all == nullptr) return nullptr;
+  handles.keep(comm, memory);
+  const bool there = populate(memory.memory().base, bytes);
   if (there) {
-    auto* const flags = static_cast<std::byte*>(window.memory.base);
+    auto* const flags = memory.part(memory.own);
     new (flags) SharedFlags{};
     for (std::size_t i = 0; i < max_shared_blocks; ++i)
       new (flags + sizeof(SharedFlags) + i * sizeof(SharedTurns)) SharedTurns{};
   }
   if (!all(there)) return nullptr;  // from here on all flags are zero
 
-  int own = 0;
-  check(MPI_Comm_rank(comm, &own), "MPI_Comm_rank");
   std::vector<SharedMember> team;
   for (int i = 0; i < static_cast<int>(members.size()); ++i) {
-    std::byte* part = window.part(i);
+    std::byte* part = memory.part(i);
     SharedMember member{std::launder(reinterpret_cast<SharedFlags*>(part)), part + head, nullptr};
-    if (!handles.windows.empty())
-      member.arena =
-          handles.windows.front().part(context.place_on_node(members[static_cast<std::size_t>(i)]));
+    if (!handles.memories.empty())
+      member.arena = handles.memories.front().part(
+          context.place_on_node(members[static_cast<std::size_t>(i)]));
     team.push_back(member);
   }
   SharedMemory arena;
-  if (!handles.windows.empty()) arena = handles.windows.front().memory;
-  return std::make_unique<SharedTeam>(std::move(team), own, half,
+  if (!handles.memories.empty()) arena = handles.memories.front().memory();
+  return std::make_unique<SharedTeam>(std::move(team), memory.own, half,
                                       static_cast<const std::byte*>(arena.base), arena.bytes);
 }
 

@@ -91,9 +91,12 @@ class MpiTransport final : public Transport {
     if (size() == 1) return {};
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     std::int64_t agreed = fitting(bytes);
-    check(MPI_Allreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT64_T, MPI_MIN, comm_), "MPI_Allreduce");
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT64_T, MPI_MIN, comm_, &request),
+          "MPI_Iallreduce");
+    context_->wait(&request, 1, settings_.wait, "MPI_Iallreduce");
     if (agreed <= 0) return {};
-    return context_->take_window(agreed, share_->handles);
+    return context_->take_memory(agreed, share_->handles);
   }
 
   void barrier() override {
@@ -153,14 +156,13 @@ class MpiTransport final : public Transport {
   }
 
   /// Returns how many bytes this process may have; 0 when the node's shared memory is too small.
-  /// MPI itself does not report that: it succeeds, and the first touch beyond the limit is a
-  /// SIGBUS.
+  /// Making it succeeds even so, and the first touch beyond the limit is a SIGBUS.
   Index fitting(Index bytes) const {
     struct statvfs stat {};
-    if (statvfs("/dev/shm", &stat) != 0) return 0;
+    if (statvfs(shared_folder, &stat) != 0) return 0;
     const Index free = static_cast<Index>(stat.f_bavail) * static_cast<Index>(stat.f_frsize);
     const Index share = free / context_->node_size();
-    constexpr Index page = 4096;
+    constexpr Index page = NodeMemory::page;
     if (bytes < 0) return min_of(Index{256} << 20, share / 4) / page * page;
     return bytes <= share / 8 * 7 ? round_up(bytes, page) : 0;
   }
