@@ -214,7 +214,7 @@ class MpiContext {
     if (closed_ || size_ == 1) return;
     outstanding_[id] = {true, std::move(handles)};
   }
-  /// Frees what all processes have put down. Collective over: all processes.
+  /// Frees what all processes have put down, or keeps its memory. Collective over: all processes.
   void collect(double time_limit) {
     require_open();
     collected_ = opened_;
@@ -233,6 +233,7 @@ class MpiContext {
         MpiHandles& handles = entry->second.second;
         communicators_ -= static_cast<int>(handles.comms.size());
         handles.free_comms();
+        spare_.add(handles.memories);
         entry = outstanding_.erase(entry);
       } else {
         ++entry;
@@ -247,6 +248,7 @@ class MpiContext {
       closed_ = true;
       watchdog_.stop();
       board_.reset();
+      spare_.clear();
       ops_.free();
       check(MPI_Comm_free(&node_), "MPI_Comm_free");
       check(MPI_Comm_free(&comm_), "MPI_Comm_free");
@@ -285,7 +287,8 @@ class MpiContext {
   /// Returns `bytes` of shared memory for each process of the node, or nothing on all of them;
   /// `handles` owns it from now on. Collective over: all processes.
   SharedMemory take_memory(Index bytes, MpiHandles& handles) {
-    NodeMemory taken = share(bytes);
+    NodeMemory taken = spare_.take(bytes);
+    if (taken.all == nullptr) taken = share(bytes);
     if (taken.all == nullptr) return {};
     handles.memories.push_back(taken);
     return taken.memory();
@@ -380,6 +383,7 @@ class MpiContext {
     unsigned char bytes[64];
   };
   NodeMemory board_memory_;
+  SpareMemory spare_;
   std::vector<Line> private_board_;  ///< replaces the board where there is no shared memory
   std::map<std::uint64_t, std::pair<bool, MpiHandles>> outstanding_;
   std::uint64_t opened_ = 0;

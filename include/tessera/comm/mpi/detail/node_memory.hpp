@@ -122,4 +122,28 @@ template <class Wait> NodeMemory share_on_node(Index bytes, MPI_Comm comm, const
   return there != 0 ? made : NodeMemory{};
 }
 
+/// Memory that was used and is kept for the next use, since its pages are there: in the same order
+/// on all processes of a node.
+class SpareMemory {
+ public:
+  void add(const std::vector<NodeMemory>& memories) {
+    kept_.insert(kept_.end(), memories.begin(), memories.end());
+  }
+  /// Returns memory of these bytes; none where none is kept.
+  NodeMemory take(Index bytes) {
+    NodeMemory taken;
+    const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const NodeMemory& memory) {
+      return memory.memory().bytes == bytes;
+    });
+    if (found == kept_.end()) return taken;
+    taken = *found;
+    kept_.erase(found);
+    return taken;
+  }
+  void clear() { kept_.clear(); }
+
+ private:
+  std::vector<NodeMemory> kept_;
+};
+
 }  // namespace tessera::detail
