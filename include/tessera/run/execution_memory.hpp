@@ -9,6 +9,7 @@
 /// Laws: staging that is still held goes back to the arena at the end.
 #include <cstddef>
 #include <memory>
+#include <new>
 
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/work/instruction.hpp>
@@ -33,17 +34,17 @@ class ExecutionMemory {
   ExecutionMemory(const Plan& plan, const std::shared_ptr<MeshCore>& mesh)
       : plan_(plan), mesh_(mesh), slots_(plan.slots.size()) {
     for (int slot = 0; slot < slots_; ++slot) {
-      std::construct_at(&storage_.of[slot]);
-      std::construct_at(&memory_.of[slot]);
+      new (&storage_.of[slot]) std::shared_ptr<Storage>;
+      new (&memory_.of[slot]) Side;
     }
-    for (int m = send_staging; m < max_memories; ++m) std::construct_at(&memory_.of[m]);
+    for (int m = send_staging; m < max_memories; ++m) new (&memory_.of[m]) Side;
   }
   ExecutionMemory(const ExecutionMemory&) = delete;
   ExecutionMemory& operator=(const ExecutionMemory&) = delete;
   ~ExecutionMemory() {
     for (MemoryNumber m = send_staging; held_ != 0; ++m)
       if (holds(m)) give_back(m);
-    for (int slot = 0; slot < slots_; ++slot) std::destroy_at(&storage_.of[slot]);
+    for (int slot = 0; slot < slots_; ++slot) storage_.of[slot].~shared_ptr();
   }
 
   Side& memory(MemoryNumber m) { return memory_.of[m]; }
@@ -66,7 +67,7 @@ class ExecutionMemory {
       return;
     }
     const bool on_host = i.host && !default_memory_is_host;
-    Staging& staging = *std::construct_at(&this->staging(i.to), Block{}, on_host);
+    Staging& staging = *new (&this->staging(i.to)) Staging{{}, on_host};
     if (on_host)
       staging.block.data = new char[static_cast<std::size_t>(i.bytes)];
     else

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -20,7 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -97,10 +97,12 @@ template <class Wait> NodeMemory share_on_node(Index bytes, MPI_Comm comm, const
     return shared_folder + ("/tessera-" + std::to_string(process) + "-") + std::to_string(number);
   };
   // The first process's number and a random one name the file.
-  std::int64_t facts[3] = {bytes, ::getpid(), static_cast<std::int64_t>(std::random_device{}())};
+  std::uint32_t random = 0;
+  const bool drawn = ::getrandom(&random, sizeof(random), 0) == sizeof(random);
+  std::int64_t facts[3] = {bytes, ::getpid(), random};
   SharedFile own(name_of(facts[1], facts[2]));
   const bool leads = made.own == 0;
-  if (leads && !own.make()) facts[2] = -1;
+  if (leads && !(drawn && own.make())) facts[2] = -1;
   std::vector<std::int64_t> all(3 * static_cast<std::size_t>(size));
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallgather(facts, 3, MPI_INT64_T, all.data(), 3, MPI_INT64_T, comm, &request),
