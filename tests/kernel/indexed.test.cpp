@@ -195,6 +195,45 @@ TEST_CASE(
   CHECK(run(Reduction::none, detail::ScatterStart::operand) == std::vector<float>{5, 1, 7});
 }
 
+TEST_CASE(
+    "in place the bits are those of a new table, with fewer updates than rows and with more") {
+  Random random(8);
+  detail::use_indexed<float>();
+  for (const Index width : {1, 7, 600})
+    for (const Index tuples : {0, 1, 60, 400}) {
+      const Index rows = 300, held_from = 20, held_to = 280;
+      std::vector<std::int64_t> at(static_cast<std::size_t>(tuples));
+      for (auto& i : at) i = pick(random, 0, 3) == 0 ? 33 : pick(random, -5, rows + 5);
+      detail::LocalScatter work;
+      work.rows = rows_of(tuples, rows, {held_from, held_to}, {width}, {1}, {1}, width, 1,
+                          OutOfRange::drop);
+      work.table = {held_to - held_from};
+      work.table_strides = {width};
+      std::vector<float> table, more;  // sums that are rounded
+      for (Index i = 0; i < (held_to - held_from) * width; ++i)
+        table.push_back(static_cast<float>(pick(random, -1000, 1000)) * 0.1f);
+      for (Index i = 0; i < tuples * width; ++i)
+        more.push_back(static_cast<float>(pick(random, -1000, 1000)) * 1e-3f);
+      const Buffer<std::int64_t> indices(at);
+      const Buffer<Index> memory(std::vector<Index>(static_cast<std::size_t>(work.integers())));
+      const Buffer<float> operand(table), updates(more), apart(table);
+      const void* data = indices.data();
+      const DType type = DType::i64;
+      detail::scatter(DType::f32, Reduction::sum, work, operand.data(), &data, &type,
+                      updates.data(), memory.data(), apart.data());
+      const Buffer<float> again(table);
+      detail::scatter(DType::f32, Reduction::sum, work, again.data(), &data, &type, updates.data(),
+                      memory.data(), again.data());
+      CHECK(again.values() == apart.values());
+      std::vector<double> sums(table.begin(), table.end());
+      for (std::size_t t = 0; t < at.size(); ++t)
+        for (Index j = 0; j < width && at[t] >= held_from && at[t] < held_to; ++j)
+          sums[static_cast<std::size_t>((at[t] - held_from) * width + j)] += static_cast<double>(
+              more[t * static_cast<std::size_t>(width) + static_cast<std::size_t>(j)]);
+      CHECK(again.values() == std::vector<float>(sums.begin(), sums.end()));
+    }
+}
+
 TEST_CASE("what changes nothing in a join changes nothing, of every type") {
   for (int type = 0; type < dtypes; ++type)
     detail::with_type(static_cast<DType>(type), [&](auto element) {

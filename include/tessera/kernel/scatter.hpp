@@ -50,9 +50,11 @@ template <Reduction R, class T> struct ScatterRows {
   const T* operand;
   const T* updates;
   T* out;
-  bool in_place;  // rows without updates are there already
+  bool in_place;   // rows without updates are there already
+  bool by_tuples;  // an index is a tuple, of which each row is one's; else a row
 
   KOKKOS_FUNCTION void run(Index first, Index end) const {
+    if (by_tuples) return run_tuples(first, end);
     Index r = first / strips, s = first % strips;
     for (Index i = first; i < end;) {
       if (in_place && order.begin(r) == order.ends[r]) {  // to the next row
@@ -73,18 +75,50 @@ template <Reduction R, class T> struct ScatterRows {
   }
 
  private:
+  KOKKOS_FUNCTION bool is_owner(Index r, Index tuple) const {
+    const Index begins = order.begin(r), count = order.ends[r] - begins;
+    return order.places[begins + (count > 1 ? r % count : 0)] == tuple;
+  }
+  /// In the order of the updates, which lie side by side in memory where rows lie anywhere. A row
+  /// with several tuples is joined when one of them comes, whichever its number says, so that
+  /// threads have as much to do.
+  KOKKOS_FUNCTION void run_tuples(Index first, Index end) const {
+    Index at[max_dims], r = 0, next = 0;
+    Index tuple = first / strips, s = first % strips;
+    box.start(tuple, at);
+    bool here = box.find(at, r) == IndexBox::here;
+    for (Index i = first; i < end; ++tuple, s = 0, r = next) {
+      const Index stop = min_of(end, i + strips - s);
+      bool next_here = false;
+      if (stop < end) {
+        box.next(at);
+        next_here = box.find(at, next) == IndexBox::here;
+        if constexpr (kernels_on_host)
+          if (next_here && row.contiguous())
+            prefetch_row(out + in_table(next), row.size * static_cast<Index>(sizeof(T)));
+      }
+      if (here && is_owner(r, tuple))
+        for (; i < stop; ++i, ++s) strip(r, s * width);
+      i = stop;
+      here = next_here;
+    }
+  }
   /// Requests the updates that come after row r's: they lie anywhere.
   void request_next(Index r) const {
     const Index next = order.ends[r];
     if (next >= order.ends[order.rows - 1] || !row.contiguous()) return;
     prefetch_row(update(next), row.size * static_cast<Index>(sizeof(T)));
   }
-  KOKKOS_FUNCTION void strip(Index r, Index j) const {
-    Index to = 0, rest = r;
-    for (int d = table_rank - 1; d >= 0; --d) {
-      to += rest % table_extent[d] * table_stride[d];
-      rest /= table_extent[d];
+  KOKKOS_FUNCTION Index in_table(Index r) const {
+    Index to = 0;
+    for (int d = table_rank - 1; d > 0; --d) {
+      to += r % table_extent[d] * table_stride[d];
+      r /= table_extent[d];
     }
+    return table_rank > 0 ? to + r * table_stride[0] : to;
+  }
+  KOKKOS_FUNCTION void strip(Index r, Index j) const {
+    const Index to = in_table(r);
     const Index stop = min_of(row.size, j + width);
     const Index first = order.begin(r), last = order.ends[r];
     if constexpr (kernels_on_host)
@@ -178,7 +212,9 @@ void scatter_rows(const LocalScatter& work, const IndexBox& box, const RowOrder&
                            static_cast<const T*>(operand),
                            static_cast<const T*>(updates),
                            static_cast<T*>(out),
-                           work.start == ScatterStart::operand && operand == out};
+                           work.start == ScatterStart::operand && operand == out,
+                           false};
+  kernel.by_tuples = kernel.in_place && work.updates && box.size <= order.rows;
   if constexpr (R == Reduction::sum && !std::is_integral_v<T>) kernel.nothing = -T{};
   if constexpr (R != Reduction::sum && R != Reduction::none) kernel.nothing = Fold<R, T>::start();
   for (int d = 0; d < work.table.size(); ++d) {
@@ -188,7 +224,8 @@ void scatter_rows(const LocalScatter& work, const IndexBox& box, const RowOrder&
   const Index width = ScatterRows<R, T>::width;
   kernel.strips = ceil_div(kernel.row.size, width);
   const Index each = max_of(1, min_of(kernel.row.size, width));
-  launch("tessera::scatter", order.rows * kernel.strips, max_of(1, 16384 / each), kernel);
+  launch("tessera::scatter", (kernel.by_tuples ? box.size : order.rows) * kernel.strips,
+         max_of(1, 16384 / each), kernel);
 }
 
 template <class T>
