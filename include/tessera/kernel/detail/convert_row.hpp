@@ -77,29 +77,71 @@ __attribute__((target("avx,f16c"), noinline)) inline Index narrow_f16c(const flo
 #if defined(TESSERA_AVX512)
 typedef short Shorts16 __attribute__((vector_size(32)));
 typedef float Floats16 __attribute__((vector_size(64)));
-inline constexpr short every = -1;  // the mask of all elements
+typedef std::uint32_t Words16 __attribute__((vector_size(64)));
+typedef std::uint16_t Parts32 __attribute__((vector_size(64)));  // of as many words, low ones first
+inline constexpr short every = -1;                               // the mask of all elements
 
-/// The same, 16 at a time.
-__attribute__((target("avx512f"), noinline)) inline Index widen_avx512(const half* from, Index n,
-                                                                       float* to) {
+/// The elements that are converted together.
+inline constexpr Index short_lanes = 16;
+TESSERA_AVX512_INLINE inline void widen_lanes(const half* from, float* to) {
+  Shorts16 in;
+  std::memcpy(&in, from, sizeof(in));
+  const Floats16 out = __builtin_ia32_vcvtph2ps512_mask(in, Floats16{}, every, 4);
+  std::memcpy(to, &out, sizeof(out));
+}
+TESSERA_AVX512_INLINE inline void narrow_lanes(const float* from, half* to) {
+  Floats16 in;
+  std::memcpy(&in, from, sizeof(in));
+  const auto out = __builtin_ia32_vcvtps2ph512_mask(in, 0, Shorts16{}, every);
+  std::memcpy(static_cast<void*>(to), &out, sizeof(out));
+}
+TESSERA_AVX512_INLINE inline void widen_lanes(const bfloat16* from, float* to) {
+  Shorts16 in;
+  std::memcpy(&in, from, sizeof(in));
+  const Words16 bits = __builtin_convertvector(in, Words16) << 16;
+  const auto x = reinterpret_cast<Floats16>(bits);
+  const Words16 out = x == x ? bits : bits | 0x0040'0000u;
+  std::memcpy(to, &out, sizeof(out));
+}
+TESSERA_AVX512_INLINE inline void narrow_lanes(const float* from, bfloat16* to) {
+  Words16 bits;
+  Floats16 x;
+  std::memcpy(&bits, from, sizeof(bits));
+  std::memcpy(&x, from, sizeof(x));
+  const Words16 below = bits + 0x7fffu;  // a tie goes to the even one of its neighbours
+  const Words16 near = (bits & 0x1'0000u) != 0u ? below + 1u : below;
+  const auto made = reinterpret_cast<Parts32>(x == x ? near : bits | 0x0040'0000u);
+  const auto out = __builtin_shufflevector(made, made, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23,
+                                           25, 27, 29, 31);
+  std::memcpy(static_cast<void*>(to), &out, sizeof(out));
+}
+/// Of types that are computed as they are.
+template <class T> TESSERA_AVX512_INLINE inline void widen_lanes(const T* from, T* to) {
+  std::memcpy(to, from, short_lanes * sizeof(T));
+}
+template <class T> TESSERA_AVX512_INLINE inline void narrow_lanes(const T* from, T* to) {
+  std::memcpy(to, from, short_lanes * sizeof(T));
+}
+/// As widen_lanes, but a NaN need not become quiet.
+TESSERA_AVX512_INLINE inline void read_lanes(const bfloat16* from, float* to) {
+  Shorts16 in;
+  std::memcpy(&in, from, sizeof(in));
+  const Words16 bits = __builtin_convertvector(in, Words16) << 16;
+  std::memcpy(to, &bits, sizeof(bits));
+}
+template <class T, class C> TESSERA_AVX512_INLINE inline void read_lanes(const T* from, C* to) {
+  widen_lanes(from, to);
+}
+
+/// Convert the elements that make up whole vectors; return how many.
+template <class T> TESSERA_AVX512_ALONE Index widen_avx512(const T* from, Index n, float* to) {
   Index i = 0;
-  for (; i + 16 <= n; i += 16) {
-    Shorts16 in;
-    std::memcpy(&in, from + i, sizeof(in));
-    const Floats16 out = __builtin_ia32_vcvtph2ps512_mask(in, Floats16{}, every, 4);
-    std::memcpy(to + i, &out, sizeof(out));
-  }
+  for (; i + short_lanes <= n; i += short_lanes) widen_lanes(from + i, to + i);
   return i;
 }
-__attribute__((target("avx512f"), noinline)) inline Index narrow_avx512(const float* from, Index n,
-                                                                        half* to) {
+template <class T> TESSERA_AVX512_ALONE Index narrow_avx512(const float* from, Index n, T* to) {
   Index i = 0;
-  for (; i + 16 <= n; i += 16) {
-    Floats16 in;
-    std::memcpy(&in, from + i, sizeof(in));
-    const auto out = __builtin_ia32_vcvtps2ph512_mask(in, 0, Shorts16{}, every);
-    std::memcpy(static_cast<void*>(to + i), &out, sizeof(out));
-  }
+  for (; i + short_lanes <= n; i += short_lanes) narrow_lanes(from + i, to + i);
   return i;
 }
 #endif
@@ -129,8 +171,23 @@ __attribute__((target("avx2"), noinline)) inline void widen_avx2(const std::uint
 }
 inline void convert_row(const bfloat16* from, Index n, float* to) {
   const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
+#if defined(TESSERA_AVX512)
+  if (has_avx512()) {
+    const Index done = widen_avx512(from, n, to);
+    return widen_loop<Brain16>(bits + done, n - done, to + done);
+  }
+#endif
   if (has_f16c()) return widen_avx2(bits, n, to);
   widen_loop<Brain16>(bits, n, to);
+}
+#endif
+#if defined(TESSERA_AVX512)
+inline void convert_row(const float* from, Index n, bfloat16* to) {
+  auto* bits = reinterpret_cast<std::uint16_t*>(to);
+  if (!has_avx512())
+    return with_wide_vectors([&]() TESSERA_INLINE { narrow_loop<Brain16>(from, n, bits); });
+  const Index done = narrow_avx512(from, n, to);
+  narrow_loop<Brain16>(from + done, n - done, bits + done);
 }
 #endif
 inline void convert_row(const float* from, Index n, half* to) {

@@ -51,12 +51,13 @@ template <class Loop> __attribute__((target("avx2"), noinline)) void run_avx2(co
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__FMA__) && \
     !defined(__AVX512F__) && !defined(__CUDACC__) && !defined(__HIPCC__)
 #define TESSERA_AVX512
-template <class Loop>
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"),
-               optimize("fp-contract=off"), noinline)) void
-run_avx512(const Loop& loop) {
-  loop();
-}
+#define TESSERA_AVX512_WITH(inlining)                                                  \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"), \
+                 optimize("fp-contract=off"), inlining))
+/// For a function that is compiled for AVX-512, and for what it inlines.
+#define TESSERA_AVX512_ALONE TESSERA_AVX512_WITH(noinline)
+#define TESSERA_AVX512_INLINE TESSERA_AVX512_WITH(always_inline)
+template <class Loop> TESSERA_AVX512_ALONE void run_avx512(const Loop& loop) { loop(); }
 /// Whether the CPU has AVX-512 and keeps its clock under it: Ice Lake, Zen 4 and later ones.
 inline bool has_avx512() {
   return __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512dq") &&
