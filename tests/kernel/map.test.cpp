@@ -2,6 +2,8 @@
 // together: kernel_rows
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>
 
@@ -93,6 +95,59 @@ TEST_CASE("random extents, strides and broadcasts equal plain loops") {
   check<float, float, std::int32_t, double, float, std::int64_t, float, float>(random, many);
   check<float, float>(random, {300, 400});  // several threads
   check<float>(random, {50000});
+}
+
+namespace {
+/// Bits of every kind: signalling NaNs, infinities, denormals and zeros among them.
+template <class T> std::vector<T> any_bits(Random& random, Index n) {
+  std::vector<T> x;
+  for (Index i = 0; i < n; ++i)
+    x.push_back(T::from_bits(static_cast<std::uint16_t>(pick(random, 0, 0xffff))));
+  return x;
+}
+/// Whether a map of f has the bits of f of each pair of elements.
+template <class R, class T, class F>
+bool same_bits(Random& random, const Extents& extents, const Extents& left, const Extents& right,
+               const Extents& result, F f) {
+  const detail::LocalMap work{extents, {left, right}, result};
+  const Extents to = result.empty() ? row_major_strides(extents) : result;
+  const std::vector<T> a = any_bits<T>(random, span(extents, left)),
+                       b = any_bits<T>(random, span(extents, right));
+  std::vector<R> expected(static_cast<std::size_t>(span(extents, to)), R(7));
+  const Buffer<T> x(a), y(b);
+  const Buffer<R> z(expected);
+  for_each_index(extents, [&](const Extents& i) {
+    expected[at(i, to)] =
+        static_cast<R>(f(static_cast<float>(a[at(i, left)]), static_cast<float>(b[at(i, right)])));
+  });
+  detail::map(f, work, z.data(), static_cast<const T*>(x.data()), static_cast<const T*>(y.data()));
+  tessera::detail::fence();
+  const std::vector<R> made = z.values();
+  bool same = true;
+  for (std::size_t i = 0; i < made.size(); ++i)
+    same = same && (std::memcmp(&made[i], &expected[i], sizeof(R)) == 0 ||
+                    (made[i] != made[i] && expected[i] != expected[i]));
+  return same;
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("maps of half types have the bits of each element, in rows of any length", T,
+                   half, bfloat16) {
+  Random random(11);
+  const auto add = [](auto a, auto b) { return a + b; };
+  const auto second = [](auto, auto b) { return b < 0 ? 0 * b : b; };
+  for (const Index row : {1, 15, 16, 17, 63, 64, 79, 130, 513, 1100}) {
+    CAPTURE(row);
+    const Extents extents{5, row}, whole{row, 1}, column{1, 0}, line{0, 1}, one{0, 0}, odd{2, 10};
+    for (const Extents& other : {whole, column, line, one, odd})
+      for (const Extents& result : {Extents{}, Extents{row + 3, 1}, Extents{2 * row, 2}}) {
+        CHECK(same_bits<T, T>(random, extents, whole, other, result, add));
+        CHECK(same_bits<float, T>(random, extents, other, whole, result, add));
+        CHECK(same_bits<T, T>(random, extents, other, other, result, second));
+        CHECK(same_bits<T, T>(random, extents, other, whole, result,
+                              [](auto a, auto b) { return fn::Exp{}(a * b); }));
+      }
+  }
 }
 
 TEST_CASE("the result may be an operand") {

@@ -20,11 +20,10 @@
 #include <utility>
 
 #include <tessera/base/dtype.hpp>
-#include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/map_loops.hpp>
 #include <tessera/kernel/detail/map_shape.hpp>
 #include <tessera/kernel/fill_index.hpp>
-#include <tessera/kernel/functions/cast.hpp>
 
 namespace tessera::detail {
 
@@ -56,98 +55,6 @@ KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>& shape, Index i,
                                  const MapInputs<T, Rest...>& in, const Values&... values) {
   return map_element<K + 1>(f, shape, i, in.rest, values..., in.head[shape.offset(i, K)]);
 }
-
-// The innermost loops on the host: all operands are contiguous. Arguments are passed by value: any
-// store might change an object behind a lambda or a reference, which keeps g++ 12 from vectorising.
-template <class R, class F, class... T>
-TESSERA_INLINE inline void plain_loop(const F f, Index n, R* out, const T*... in) {
-  TESSERA_SIMD
-  for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(in[i]...));
-}
-template <class R, class F, class... T>
-TESSERA_INLINE inline void common_loop(const F f, Index n, R* out, const T*... in) {
-  TESSERA_SIMD
-  for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f.of_common(in[i]...));
-}
-template <class F, class... T>
-TESSERA_INLINE inline bool rare_among(const F f, Index n, const T*... in) {
-  unsigned rare = 0;
-  TESSERA_SIMD_OR(rare)
-  for (Index i = 0; i < n; ++i) rare |= static_cast<unsigned>(!f.common(in[i]...));
-  return rare != 0;
-}
-// With AVX-512 where there is enough to compute: every way more is compiled for each function.
-template <class R, class F, class... T> void map_loop(const F& f, Index n, R* out, const T*... in) {
-  if constexpr (HasCommonWay<F, T...>) {
-    for (Index i = 0; i < n; i += map_tile) {
-      const Index count = min_of(map_tile, n - i);
-      bool rare = false;
-      with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
-        rare = rare_among(f, count, (in + i)...);
-        if (!rare) common_loop(f, count, out + i, (in + i)...);
-      });
-      if (rare)
-        for (Index k = i; k < i + count; ++k) out[k] = static_cast<R>(f(in[k]...));
-    }
-  } else {
-    with_wide_vectors<ComputesMuch<F>>([&]() TESSERA_INLINE { plain_loop(f, n, out, in...); });
-  }
-}
-
-/// A function that gets half types as floats, and whose result is rounded to the element type.
-template <class F, class... T> struct Promoted {
-  F f;
-  KOKKOS_FUNCTION auto operator()(const T&... x) const {
-    return f(static_cast<ComputeType<T>>(x)...);
-  }
-};
-/// Whether f is generic: with arguments in float its result has the type in which R is computed.
-template <class R, class F, class... T>
-concept Promotable = (!std::same_as<R, ComputeType<R>> || ... ||
-                      !std::same_as<T, ComputeType<T>>)&&std::
-    is_invocable_v<const F&, const ComputeType<T>&...>&& std::same_as<
-        std::remove_cvref_t<std::invoke_result_t<const F&, const ComputeType<T>&...>>,
-        ComputeType<R>>;
-
-/// Holds a tile of elements that are computed in another type.
-template <class T> struct WideTile { alignas(64) ComputeType<T> buffer[map_tile]; };
-template <class T>
-  requires std::same_as<T, ComputeType<T>>
-struct WideTile<T> {
-  static constexpr T* buffer = nullptr;
-};
-
-/// Whether nothing is done but to convert between float and a half type.
-template <class R, class F, class... T> inline constexpr bool converts = false;
-template <class R, class T>
-inline constexpr bool converts<R, fn::Cast<float>, T> =
-    std::same_as<ComputeType<R>, float>&& std::same_as<ComputeType<T>, float>&&
-        std::same_as<R, float> != std::same_as<T, float>;
-
-/// Tiles of half types are converted, computed and rounded one after the other.
-template <class R, class F, class... T>
-void map_loop(const Promoted<F, T...>& f, Index n, R* out, const T*... in) {
-  if constexpr (converts<R, F, T...>) {
-    convert_row(in..., n, out);
-  } else {
-    [&](WideTile<T>&&... wide) {
-      WideTile<R> made;
-      for (Index i = 0; i < n; i += map_tile) {
-        const Index count = min_of(map_tile, n - i);
-        if constexpr (std::same_as<R, ComputeType<R>>) {
-          map_loop(f.f, count, out + i, computed_row(in + i, count, wide.buffer)...);
-        } else {
-          map_loop(f.f, count, made.buffer, computed_row(in + i, count, wide.buffer)...);
-          convert_row(made.buffer, count, out + i);
-        }
-      }
-    }(WideTile<T>{}...);
-  }
-}
-
-/// Functions of which a whole row is one loop.
-template <class F, class... T> inline constexpr bool in_one_loop = !HasCommonWay<F, T...>;
-template <class F, class... T> inline constexpr bool in_one_loop<Promoted<F, T...>, T...> = false;
 
 /// Holds the tiles of one operand that are copied together.
 template <class T> struct MapTile {
@@ -198,16 +105,32 @@ template <class R, class F, class... T> struct Map {
     const int last = shape.rank - 1;
     MapRows<operands + 1> rows(last, shape.extent, shape.operand, begin);
     const Index step = shape.operand[operands].stride[last];
+    // Rows all of whose operands lie side by side, or are one number each.
+    [[maybe_unused]] const auto each_row = [&](const auto& loop) TESSERA_INLINE {
+      const Index alike = min_of(step_block, shape.extent[last]);
+      for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
+        const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
+        loop(row, out + rows.offset[operands],
+             RowOperand<T>{row_piece(p + rows.offset[K], shape.operand[K].stride[last], alike,
+                                     alike, tile.buffer, tile.filled),
+                           shape.operand[K].stride[last]}...);
+        i += row;
+      }
+    };
+    const bool steps =
+        step == 1 &&
+        ((shape.operand[K].stride[last] == 0 || shape.operand[K].stride[last] == 1) && ...);
     if constexpr (in_one_loop<F, T...>) {
-      if (step == 1 && ((shape.operand[K].stride[last] == 1) && ...))  // all in one wide loop
+      if (steps)  // all in one wide loop
         return with_wide_vectors<ComputesMuch<F>>([&]() TESSERA_INLINE {
-          for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
-            const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
-            plain_loop(f, row, out + rows.offset[operands], (p + rows.offset[K])...);
-            i += row;
-          }
+          each_row([&](auto... row) TESSERA_INLINE { step_loop(f, row...); });
         });
     }
+#if defined(TESSERA_AVX512)
+    if constexpr (in_short_loop<F>)
+      if (steps && has_avx512())
+        return each_row([&](auto... row) TESSERA_INLINE { short_loop(f.f, row...); });
+#endif
     alignas(64) R made[map_tile];
     for (Index i = begin; i < end;) {
       const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
