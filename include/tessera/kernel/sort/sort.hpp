@@ -9,6 +9,7 @@
 /// Laws: NaNs come last, in either direction. order(): equal elements keep their order, -0 and 0
 /// too. sort() has no positions: equal elements with different bits are in the order of
 /// detail/sort_key.hpp, -0 before 0.
+#include <algorithm>
 #include <vector>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -35,13 +36,63 @@ template <class T> struct SortLines {
   }
 
  private:
+  using Key = SortKey<T>;
+  template <bool Total> TESSERA_INLINE static Key key(T x, bool descending) {
+    return Total ? total_key(x, descending) : sort_key(x, descending);
+  }
+  /// Writes the first words of a line in order, and returns how many: of the elements read so far
+  /// they are kept as a heap, and 64 elements none of which comes before its last one are passed
+  /// over together. An element that equals it comes later.
+  template <class Word, bool Total> Index first_few(Index line, Word* heap) const {
+    const Index kept = work.limit, inner = work.inner;
+    if (kept == 0) return 0;
+    with_wide_vectors([&]() TESSERA_INLINE {
+      const T* const x = from + line;
+      const bool down = work.descending;
+      for (Index place = 0; place < kept; ++place)
+        heap[place] = Word::make(key<Total>(x[place * inner], down), place);
+      std::make_heap(heap, heap + kept);
+      Key last = static_cast<Key>(heap->key_bits());
+      constexpr Index block = 64;
+      Key keys[block];
+      T apart[block];
+      for (Index first = kept; first < work.n; first += block) {
+        const Index count = min_of(block, work.n - first);
+        const T* p = x + first * inner;
+        if (inner != 1) {
+          for (Index j = 0; j < count; ++j) apart[j] = p[j * inner];
+          p = apart;
+        }
+        Key before = 0;
+        TESSERA_SIMD_OR(before)
+        for (Index j = 0; j < count; ++j) {
+          keys[j] = key<Total>(p[j], down);
+          before |= Key{keys[j] < last};
+        }
+        for (Index j = 0; before != 0 && j < count; ++j) {
+          if (keys[j] >= last) continue;
+          std::pop_heap(heap, heap + kept);
+          heap[kept - 1] = Word::make(keys[j], first + j);
+          std::push_heap(heap, heap + kept);
+          last = static_cast<Key>(heap->key_bits());
+        }
+      }
+    });
+    std::sort_heap(heap, heap + kept);
+    return kept;
+  }
   template <class Word> void lines(Index begin, Index end) const {
     std::vector<Word> words(static_cast<std::size_t>(2 * work.n));
     for (Index i = begin; i < end; ++i) {
       const Index line = i / work.inner * work.n * work.inner + i % work.inner;
       const Index to = i / work.inner * work.limit * work.inner + i % work.inner;
       Index count = 0;
-      for (Index place = 0; place < work.n; ++place) {
+      const bool few = !places.there() && work.limit <= few_words && work.limit < work.n;
+      if (few && values != nullptr)
+        count = first_few<Word, true>(line, words.data());
+      else if (few)
+        count = first_few<Word, false>(line, words.data());
+      for (Index place = 0; !few && place < work.n; ++place) {
         const Index at = line + place * work.inner;
         if (places.there() && places.get(at) == no_position) continue;
         words[static_cast<std::size_t>(count++)] =
@@ -50,8 +101,9 @@ template <class T> struct SortLines {
                        place);
       }
       const Index kept = min_of(work.limit, count);
-      const Word* sorted = sort_words(words.data(), words.data() + work.n, count, kept,
-                                      8 * static_cast<int>(sizeof(T)));
+      const Word* sorted = few ? words.data()
+                               : sort_words(words.data(), words.data() + work.n, count, kept,
+                                            8 * static_cast<int>(sizeof(T)));
       for (Index r = 0; r < work.limit; ++r) {
         const Index at = to + r * work.inner;
         const Index place = r < kept ? sorted[r].place() : 0;

@@ -21,6 +21,7 @@ struct KeyWord {
   static KeyWord make(std::uint64_t key, Index place) {
     return {key << 32 | static_cast<std::uint64_t>(place)};
   }
+  std::uint64_t key_bits() const { return bits >> 32; }
   Index place() const { return static_cast<Index>(bits & 0xffff'ffffu); }
   unsigned digit(int pass) const { return static_cast<unsigned>(bits >> (32 + 8 * pass)) & 255u; }
   bool operator<(const KeyWord& other) const { return bits < other.bits; }
@@ -33,6 +34,7 @@ struct KeyPair {
   static KeyPair make(std::uint64_t key, Index place) {
     return {key, static_cast<std::uint64_t>(place)};
   }
+  std::uint64_t key_bits() const { return key; }
   Index place() const { return static_cast<Index>(index); }
   unsigned digit(int pass) const { return static_cast<unsigned>(key >> (8 * pass)) & 255u; }
   bool operator<(const KeyPair& other) const {
@@ -61,12 +63,14 @@ template <class Word> Word* sort_digits(Word* words, Word* spare, Index n, int d
   return words;
 }
 
+/// The most words of a line that are found without sorting the others.
+inline constexpr Index few_words = 256;
+
 /// Sorts n words that are in the order of their places, so that the first `kept` are right; returns
 /// `words` or `spare`, whichever holds them.
 template <class Word>
 Word* sort_words(Word* words, Word* spare, Index n, Index kept, int key_bits) {
-  constexpr Index few = 256;
-  if (kept < n && kept <= few) {
+  if (kept < n && kept <= few_words) {
     std::partial_sort(words, words + kept, words + n);
     return words;
   }
@@ -76,7 +80,7 @@ Word* sort_words(Word* words, Word* spare, Index n, Index kept, int key_bits) {
     std::sort(words, words + n);
     return words;
   }
-  if (n > few) return sort_digits(words, spare, n, key_bits / 8);
+  if (n > few_words) return sort_digits(words, spare, n, key_bits / 8);
   std::sort(words, words + n);
   return words;
 }
