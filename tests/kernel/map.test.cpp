@@ -6,6 +6,7 @@
 
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>
+#include <tessera/kernel/map_with_index.hpp>
 
 #include "kernel/buffer.hpp"
 
@@ -19,6 +20,16 @@ struct Weigh {
     std::int64_t sum = 0, weight = 1;
     ((sum += weight * static_cast<std::int64_t>(x), weight *= 11), ...);
     return sum;
+  }
+};
+
+/// Tells places and operands apart.
+struct WeighPlace {
+  template <class... T>
+  KOKKOS_FUNCTION std::int64_t operator()(const GlobalIndex& i, T... x) const {
+    std::int64_t sum = 1000 * i.linear() + 10000000 * i.size();
+    for (int d = 0; d < i.size(); ++d) sum = 3 * sum + i[d];
+    return 11 * sum + 7 * (i.size() > 0 ? i.back() : 0) + Weigh{}(x...);
   }
 };
 
@@ -164,4 +175,44 @@ TEST_CASE("a lambda and a result of another type") {
       KOKKOS_LAMBDA(double value) { return value > 1.0; }, detail::LocalMap{{3}, {{1}}}, y.data(),
       x.data());
   CHECK(y.values() == std::vector<std::int32_t>{0, 1, 1});
+}
+
+TEST_CASE("a function is told where each element lies in the whole") {
+  Random random(8);
+  const auto check_block = [&](const Extents& extents) {
+    const detail::LocalMap work = some_map(random, 2, extents);
+    Extents offset, whole;
+    for (const Index extent : extents) {
+      offset.push_back(pick(random, 0, 5));
+      whole.push_back(offset.back() + extent + pick(random, 0, 3));
+    }
+    const auto x = small_numbers<float>(random, span(extents, work.strides[0]));
+    const auto y = small_numbers<std::int32_t>(random, span(extents, work.strides[1]));
+    const Extents to = work.result.empty() ? row_major_strides(extents) : work.result;
+    std::vector<std::int64_t> expected(static_cast<std::size_t>(span(extents, to)), 77777);
+    const Buffer<std::int64_t> out(expected);
+    for_each_index(extents, [&](const Extents& i) {
+      GlobalIndex place{{}, 0, extents.size()};
+      for (int d = 0; d < extents.size(); ++d) {
+        place.coordinate[d] = offset[d] + i[d];
+        place.row_major += place.coordinate[d] * row_major_strides(whole)[d];
+      }
+      expected[at(i, to)] =
+          WeighPlace{}(place, x[at(i, work.strides[0])], y[at(i, work.strides[1])]);
+    });
+    const Buffer<float> first(x);
+    const Buffer<std::int32_t> second(y);
+    detail::map_with_index<std::int64_t>(WeighPlace{}, work, offset, whole, out.data(),
+                                         static_cast<const float*>(first.data()),
+                                         static_cast<const std::int32_t*>(second.data()));
+    tessera::detail::fence();
+    CHECK(out.values() == expected);
+  };
+  for (int round = 0; round < 120; ++round) {
+    CAPTURE(round);
+    const int dims = static_cast<int>(pick(random, 0, 4));
+    check_block(some_extents(random, dims, dims == 1 ? 2000 : dims == 2 ? 90 : 9));
+  }
+  check_block({2, 1, 3, 2, 2, 1, 2, 3});
+  check_block({30, 700});  // several threads, rows longer than a tile
 }

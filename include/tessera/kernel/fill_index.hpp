@@ -7,6 +7,9 @@
 ///     detail::fill_index<float>(f, p, {2, 3}, {4, 0}, {8, 3});   // f(const GlobalIndex&)
 ///
 /// Laws: the blocks of any partition together equal the whole tensor filled at once.
+#include <cstddef>
+#include <utility>
+
 #include <tessera/base/box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 
@@ -20,6 +23,17 @@ struct GlobalIndex {
   KOKKOS_FUNCTION Index operator[](int d) const { return coordinate[d]; }
   KOKKOS_FUNCTION Index linear() const { return row_major; }
   KOKKOS_FUNCTION int size() const { return dims; }
+  /// The coordinate along the last dimension, so that a loop over a row need not have the index in
+  /// memory.
+  KOKKOS_FORCEINLINE_FUNCTION Index back() const {
+    return back_of(std::make_index_sequence<max_dims>{});
+  }
+
+ private:
+  template <std::size_t... D>
+  KOKKOS_FORCEINLINE_FUNCTION Index back_of(std::index_sequence<D...>) const {
+    return ((coordinate[D] & -static_cast<Index>(static_cast<int>(D) + 1 == dims)) | ...);
+  }
 };
 
 namespace detail {

@@ -3,13 +3,10 @@
 /// @file
 /// Applies a function elementwise to one to eight operands in one kernel; an operand broadcasts
 /// through stride 0. The function is one of functions.hpp, or any type whose operator() is const
-/// and a KOKKOS_FUNCTION.
+/// and a KOKKOS_FUNCTION. kernel/map_with_index.hpp has functions that are told where elements lie.
 ///
 ///     // y (2 x 3) = x (2 x 3) + bias (3)
 ///     detail::map(fn::Add{}, detail::LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y, x, bias);
-///
-///     // the same with the place of each element in a tensor of which this is a block
-///     detail::map_with_index(Mask{}, detail::LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
 ///
 /// Laws: map(f)(x)[i] == f(x[i]) for every i (a generic f gets half types as float, and its result
 /// is rounded once); the gaps of a result with strides are not written; the result may be one of
@@ -23,7 +20,7 @@
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/map_loops.hpp>
 #include <tessera/kernel/detail/map_shape.hpp>
-#include <tessera/kernel/fill_index.hpp>
+#include <tessera/kernel/functions/cast.hpp>
 
 namespace tessera::detail {
 
@@ -149,24 +146,6 @@ template <class R, class F, class... T> struct Map {
   }
 };
 
-template <class R, class F, class... T> struct MapWithIndex {
-  F f;
-  MapShape<sizeof...(T)> shape;
-  BlockIndex block;
-  R* out;
-  MapInputs<T...> in;
-
-  KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    GlobalIndex index = block.at(begin);
-    for (Index i = begin;;) {
-      out[shape.offset(i, sizeof...(T))] =
-          static_cast<R>(map_element<0>(f, shape, i, in, static_cast<const GlobalIndex&>(index)));
-      if (++i >= end) return;
-      block.next(index);
-    }
-  }
-};
-
 template <class R, class F, class... T>
 void run_map(const F& f, const LocalMap& work, R* out, const T*... in) {
   const Map<R, F, T...> kernel{f, map_shape<sizeof...(T)>(work), out, MapInputs<T...>(in...)};
@@ -188,19 +167,5 @@ void map(F f, const LocalMap& work, R* out, const T*... in) {
     detail::run_map(detail::Promoted<F, T...>{f}, work, out, in...);
   else
     detail::run_map(f, work, out, in...);
-}
-
-/// Writes f(index, in0[...], in1[...], ...) in the same way, where index is the element's
-/// GlobalIndex: the result is the block at `offset` of a tensor of `global_extents`.
-template <class R, class F, class... T>
-void map_with_index(F f, const LocalMap& work, const Extents& offset, const Extents& global_extents,
-                    R* out, const T*... in) {
-  static_assert(sizeof...(T) >= 1 && sizeof...(T) <= max_dims,
-                "[tessera] map_with_index takes one to eight operands.");
-  const detail::MapWithIndex<R, F, T...> kernel{
-      f, detail::map_shape<sizeof...(T)>(work),
-      detail::block_index(work.extents, offset, global_extents), out,
-      detail::MapInputs<T...>(in...)};
-  detail::launch("tessera::map_with_index", kernel.shape.size, 4096, kernel);
 }
 }  // namespace tessera::detail

@@ -11,6 +11,7 @@
 /// equal weights and no NaN.
 #include <type_traits>
 
+#include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/nn/dropout.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/map.hpp>
@@ -48,10 +49,11 @@ namespace fn {
 struct CausalScore {
   static constexpr std::string_view name = "causal mask";
   Index first;
-  template <class T> KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T score) const {
-    return i[4] > i[3] + first
-               ? score + tessera::detail::from_double<T>(tessera::detail::masked_score<T>)
-               : score;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T score) const {
+    using C = ComputeType<T>;
+    const C lowered = static_cast<C>(tessera::detail::masked_score<T>);
+    return static_cast<T>(static_cast<C>(score) +
+                          tessera::detail::choose(i[4] > i[3] + first, lowered, C(-0.0)));
   }
   template <int> using slope_by = UnitSlope;
 };

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include <tessera/grad/custom_gradient.hpp>
+#include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/nn/detail/letters.hpp>
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/cast.hpp>
@@ -27,13 +28,13 @@ struct CrossEntropyGradient {
   static constexpr std::string_view name = "gradient of a cross-entropy";
   Index last;  ///< of the vocabulary
   template <class T, class Id, class C = ComputeType<T>>
-  KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T x, ComputeType<T> total, Id target,
-                               ComputeType<T> dy) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x, ComputeType<T> total,
+                                           Id target, ComputeType<T> dy) const {
     return static_cast<T>((exp_of(x, total) - one_at(i, target, x)) * dy);
   }
   template <int I, class T, class Id, class C = ComputeType<T>>
-  KOKKOS_FUNCTION C derivative(const GlobalIndex& i, T x, ComputeType<T> total, Id target,
-                               ComputeType<T> dy) const {
+  KOKKOS_FORCEINLINE_FUNCTION C derivative(const GlobalIndex& i, T x, ComputeType<T> total,
+                                           Id target, ComputeType<T> dy) const {
     const C p = exp_of(x, total);
     if constexpr (I == 0) return p * dy;
     if constexpr (I == 1) return -p * dy;
@@ -42,23 +43,23 @@ struct CrossEntropyGradient {
   }
 
  private:
-  template <class T> static KOKKOS_FUNCTION ComputeType<T> exp_of(T x, ComputeType<T> total) {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static ComputeType<T> exp_of(T x, ComputeType<T> total) {
     return Exp{}(static_cast<ComputeType<T>>(x) - total);
   }
   template <class T, class Id>
-  KOKKOS_FUNCTION ComputeType<T> one_at(const GlobalIndex& i, Id target, T) const {
-    Index t = static_cast<Index>(target);
-    t = t < 0 ? 0 : t > last ? last : t;
-    return ComputeType<T>(i[i.size() - 1] == t ? 1 : 0);
+  KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> one_at(const GlobalIndex& i, Id target, T) const {
+    const Index t = max_of(0, min_of(static_cast<Index>(target), last));
+    return tessera::detail::choose(i.back() == t, ComputeType<T>(1), ComputeType<T>(0));
   }
 };
 /// A sum over its count, of at least one.
 struct OverCount {
   static constexpr std::string_view name = "mean";
-  template <class T> KOKKOS_FUNCTION T operator()(T sum, T count) const {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T sum, T count) const {
     return sum / (count > T(1) ? count : T(1));
   }
-  template <int I, class T> KOKKOS_FUNCTION T derivative(T sum, T count) const {
+  template <int I, class T> KOKKOS_FORCEINLINE_FUNCTION T derivative(T sum, T count) const {
     const T n = count > T(1) ? count : T(1);
     if constexpr (I == 0) return T(1) / n;
     return count > T(1) ? -sum / (n * n) : T(0);

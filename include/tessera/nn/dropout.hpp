@@ -42,17 +42,17 @@ struct Dropped {
   static constexpr Linearity linearity = Linearity::linear;
   double rate, scale;
   std::uint64_t key;
-  template <class T> KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T x) const {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x) const {
     return keeps(i)
                ? static_cast<T>(static_cast<ComputeType<T>>(x) * static_cast<ComputeType<T>>(scale))
                : T{};
   }
-  template <class T> KOKKOS_FUNCTION T derivative(const GlobalIndex& i, T) const {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T derivative(const GlobalIndex& i, T) const {
     return keeps(i) ? tessera::detail::from_double<T>(scale) : T{};
   }
 
  private:
-  KOKKOS_FUNCTION bool keeps(const GlobalIndex& i) const {
+  KOKKOS_FORCEINLINE_FUNCTION bool keeps(const GlobalIndex& i) const {
     const auto w = tessera::detail::random_words(i.linear(), 40, key);
     return tessera::detail::unit_interval(tessera::detail::join_words(w.word[0], w.word[1])) >=
            rate;

@@ -12,6 +12,7 @@
 
 #include <tessera/kernel/map.hpp>
 #include <tessera/kernel/map_by_loop.hpp>
+#include <tessera/kernel/map_with_index.hpp>
 #include <tessera/run/pull_back.hpp>
 
 namespace tessera::detail {

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Applies a function elementwise that is told where each element lies in a tensor of which this is
+/// a block; else as kernel/map.hpp.
+///
+///     // x (2 x 3) is the block at (4, 0) of a tensor (8 x 3)
+///     detail::map_with_index(Mask{}, detail::LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
+///
+/// Laws: map_with_index(f)(x)[i] == f(i, x[i]) for every i. On the host the elements of a row are
+/// computed side by side: of a GlobalIndex only the last coordinate and the linear index differ
+/// between them, so that what a function does not read costs nothing.
+#include <cstddef>
+#include <utility>
+
+#include <tessera/kernel/fill_index.hpp>
+#include <tessera/kernel/map.hpp>
+
+namespace tessera::detail {
+
+/// The indices of a row's elements. Nothing here is a loop over dimensions, or a choice within the
+/// loop over the row, so that the index need not be in memory.
+class RowIndex {
+ public:
+  explicit RowIndex(const GlobalIndex& first) : first_(first) {
+    for (int d = 0; d < max_dims; ++d) last_[d] = d + 1 == first.dims ? -1 : 0;
+  }
+  /// Returns the index of the element that comes j after the first.
+  TESSERA_INLINE GlobalIndex at(Index j) const {
+    return at(j, std::make_index_sequence<max_dims>{});
+  }
+
+ private:
+  template <std::size_t... D>
+  TESSERA_INLINE GlobalIndex at(Index j, std::index_sequence<D...>) const {
+    return {{(first_.coordinate[D] + (j & last_[D]))...}, first_.row_major + j, first_.dims};
+  }
+  GlobalIndex first_;
+  Index last_[max_dims];  ///< all bits of the last dimension
+};
+
+/// n elements of a row, whose operands are contiguous.
+template <class R, class F, class... T>
+TESSERA_INLINE inline void row_loop(const F f, const RowIndex row, Index n, R* out,
+                                    const T*... in) {
+  TESSERA_SIMD
+  for (Index j = 0; j < n; ++j) out[j] = static_cast<R>(f(row.at(j), in[j]...));
+}
+
+template <class R, class F, class... T> struct MapWithIndex {
+  static constexpr int operands = sizeof...(T);
+  F f;
+  MapShape<operands> shape;
+  BlockIndex block;
+  R* out;
+  MapInputs<T...> in;
+
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    if constexpr (kernels_on_host)
+      in.apply([&](const T*... p) {
+        run_rows(std::index_sequence_for<T...>{}, begin, end, p..., MapTile<T>{}...);
+      });
+    else
+      for (Index i = begin; i < end; ++i)
+        out[shape.offset(i, operands)] =
+            static_cast<R>(map_element<0>(f, shape, i, in, block.at(i)));
+  }
+  template <std::size_t... K>
+  void run_rows(std::index_sequence<K...>, Index begin, Index end, const T*... p,
+                MapTile<T>&&... tile) const {
+    const int last = block.rank - 1;
+    alignas(64) R made[map_tile];
+    with_wide_vectors([&]() TESSERA_INLINE {
+      GlobalIndex first = block.at(begin);
+      for (Index i = begin; i < end;) {
+        const Index left =
+            last < 0 ? 1 : block.offset[last] + block.extent[last] - first.coordinate[last];
+        const Index count = min_of(map_tile, min_of(left, end - i));
+        R* const to = shape.operand[operands].flat ? out + i : made;
+        row_loop(f, RowIndex(first), count, to,
+                 gather_tile(shape.rank, shape.extent, shape.operand[K], p, i, count, tile.buffer,
+                             tile.filled)...);
+        for (Index j = 0; to == made && j < count; ++j)
+          out[shape.offset(i + j, operands)] = made[j];
+        i += count;
+        if (last >= 0) first = RowIndex(first).at(count - 1);
+        block.next(first);
+      }
+    });
+  }
+};
+
+/// Writes f(index, in0[...], in1[...], ...) to each element of `out` as kernel/map.hpp's map does,
+/// where index is the element's GlobalIndex: the result is the block at `offset` of a tensor of
+/// `global_extents`. Communication: none.
+template <class R, class F, class... T>
+void map_with_index(F f, const LocalMap& work, const Extents& offset, const Extents& global_extents,
+                    R* out, const T*... in) {
+  static_assert(sizeof...(T) >= 1 && sizeof...(T) <= max_dims,
+                "[tessera] map_with_index takes one to eight operands.");
+  const MapWithIndex<R, F, T...> kernel{f, map_shape<sizeof...(T)>(work),
+                                        block_index(work.extents, offset, global_extents), out,
+                                        MapInputs<T...>(in...)};
+  launch("tessera::map_with_index", kernel.shape.size, 4096, kernel);
+}
+}  // namespace tessera::detail
