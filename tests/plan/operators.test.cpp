@@ -378,3 +378,22 @@ TEST_CASE("transpose: any order, any target") {
       }
     }
 }
+
+TEST_CASE("a product copies nothing because of a dimension of extent 1") {
+  const auto copies = [](std::string_view equation, const Extents& a, const Extents& b) {
+    const Terms terms = parse(equation);
+    const TensorDesc x{DType::f32, a, Sharding::replicated(a.size())};
+    const TensorDesc y{DType::f32, b, Sharding::replicated(b.size())};
+    const Sharding out = Sharding::replicated(terms.result.size());
+    const Plan plan = detail::plan_einsum(terms, x, y, out, MeshShape{});
+    int count = 0;
+    for (const Step& step : plan.steps) count += step.kind == StepKind::permute ? 1 : 0;
+    return count;
+  };
+  // Attention with a head for each key and value (r is 1), and with two.
+  CHECK(copies("bgrst,btgd->bsgrd", {2, 3, 1, 4, 4}, {2, 4, 3, 5}) == 0);
+  CHECK(copies("bgrst,btgd->bsgrd", {2, 3, 2, 4, 4}, {2, 4, 3, 5}) > 0);
+  CHECK(copies("bsgrd,btgd->bgrst", {2, 4, 3, 1, 5}, {2, 4, 3, 5}) == 0);
+  CHECK(copies("bgrst,bsgrd->btgd", {2, 3, 1, 4, 4}, {2, 4, 3, 1, 5}) == 0);
+  CHECK(copies("aib,bj->aij", {3, 1, 2}, {2, 4}) == 0);
+}

@@ -66,7 +66,13 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   rule.add(build.desc(right), labels[1]);
   rule.mark(letters_without(labels[0], terms.result), Splitting::opens);
   rule.add(result, terms.result, true);
-  const Contraction roles = contraction(labels[0], labels[1], terms.result);
+  Term units;
+  for (const int t : {0, 1})
+    for (int d = 0; d < labels[t].size(); ++d)
+      if (rule.tensors[t].desc.extents[d] == 1 && units.size() < max_dims &&
+          !units.contains(labels[t][d]))
+        units.push_back(labels[t][d]);
+  const Contraction roles = contraction(labels[0], labels[1], terms.result, units);
   const detail::ProductWork work{rule, labels, roles, mesh, options.machine};
   const detail::ProductMaker maker{terms.result, result, roles, last, epilogue};
   inputs[0] = left;

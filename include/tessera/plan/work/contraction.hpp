@@ -11,7 +11,8 @@
 /// Blocks may be stored in panels along one dimension, the layout of collectives: each panel is
 /// then a separate product, and nothing is unpacked or packed.
 ///
-/// Laws: an operand is permuted only when its m (or n) or k dimensions are not adjacent. In a block
+/// Laws: an operand is permuted only when its m (or n) or k dimensions are not adjacent; dimensions
+/// of extent 1 do not count, since they may lie anywhere. In a block
 /// with its own strides, rows that are not one strided run become separate products; its k
 /// dimensions form one run.
 #include <tessera/base/local_work.hpp>
@@ -59,8 +60,9 @@ constexpr Index extent_of(const Term& term, const Extents& extents, const Term& 
 }
 
 /// Returns the roles of the labels of a * b -> c and the stored orders. Every label must be in at
-/// least two of the three.
-constexpr Contraction contraction(const Term& a, const Term& b, const Term& c) {
+/// least two of the three. `units`: labels of dimensions of extent 1, which have no role.
+constexpr Contraction contraction(const Term& a, const Term& b, const Term& c,
+                                  const Term& units = {}) {
   Contraction result;
   for (char label : c) {
     const bool left = a.contains(label);
@@ -69,12 +71,16 @@ constexpr Contraction contraction(const Term& a, const Term& b, const Term& c) {
   }
   for (char label : a)
     if (!c.contains(label)) result.k.push_back(label);
+  const auto counted = [&](const Term& all) { return letters_without(all, units); };
   const auto stored = [&](const Term& given, const Term& rows, const Term& columns) {
-    return is_matrix(given, rows, columns) ? given : joined(result.batch, rows, columns);
+    return is_matrix(counted(given), counted(rows), counted(columns))
+               ? given
+               : joined(result.batch, rows, columns);
   };
   result.a = stored(a, result.m, result.k);
   result.b = stored(b, result.k, result.n);
   result.c = stored(c, result.m, result.n);
+  for (Term* group : {&result.batch, &result.m, &result.n, &result.k}) *group = counted(*group);
   return result;
 }
 
@@ -103,6 +109,20 @@ struct ContractionBlock {
   Extents strides{};       ///< in a part of a larger block in panels, those within a panel, and
   Index panel_stride = 0;  ///< the distance from one panel to the next
 };
+
+/// Returns the block without dimensions that have extent 1 in the whole tensor. (Where this process
+/// has none of such a dimension it stays, so that the block is empty.)
+constexpr ContractionBlock without_units(const ContractionBlock& block, const Extents& whole) {
+  ContractionBlock left{{}, {}, -1, block.panels, {}, block.panel_stride};
+  for (int d = 0; d < block.labels.size(); ++d) {
+    if (whole[d] == 1 && block.extents[d] == 1 && d != block.panel_dim) continue;
+    if (d == block.panel_dim) left.panel_dim = left.labels.size();
+    left.labels.push_back(block.labels[d]);
+    left.extents.push_back(block.extents[d]);
+    if (!block.strides.empty()) left.strides.push_back(block.strides[d]);
+  }
+  return left;
+}
 
 /// A product of blocks as GEMMs: `gemm` once for each of k_panels, adding up, the operands
 /// advancing by k_step.

@@ -16,8 +16,9 @@ namespace tessera::detail {
 
 inline ContractionBlock contraction_block(const Slot& slot, const Plan& plan,
                                           const Coordinates& at) {
-  return {slot.labels, local_extents(slot, plan, at), slot.panel_dim, slot.panels,
-          has_gaps(plan, slot) ? strides_of(plan, slot, at) : Extents{}};
+  return without_units({slot.labels, local_extents(slot, plan, at), slot.panel_dim, slot.panels,
+                        has_gaps(plan, slot) ? strides_of(plan, slot, at) : Extents{}},
+                       slot.desc.extents);
 }
 
 /// Of a permutation, or a repetition along labels.
