@@ -62,8 +62,8 @@ template <class T> inline constexpr bool short_type = tessera::is_short(dtype_of
 /// |x - mean|^2; for half types, in float.
 struct SquaredDistance {
   template <class T>
-  KOKKOS_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x,
-                                                                     ComputeType<T> mean) const {
+  KOKKOS_FORCEINLINE_FUNCTION typename RealPart<ComputeType<T>>::type operator()(
+      T x, ComputeType<T> mean) const {
     const auto d = fn::Subtract{}(static_cast<ComputeType<T>>(x), mean);
     if constexpr (ComplexElement<T>)
       return d.re * d.re + d.im * d.im;
@@ -73,7 +73,8 @@ struct SquaredDistance {
 };
 /// |x|^2; for half types, in float.
 struct SquaredSize {
-  template <class T> KOKKOS_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x) const {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x) const {
     const auto wide = static_cast<ComputeType<T>>(x);
     if constexpr (ComplexElement<T>)
       return wide.re * wide.re + wide.im * wide.im;
@@ -83,39 +84,39 @@ struct SquaredSize {
 };
 /// |x|; for half types, in float.
 struct Size {
-  template <class T> KOKKOS_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x) const {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x) const {
     return fn::Abs{}(static_cast<ComputeType<T>>(x));
   }
 };
 /// exp(x - largest); for half types, in float. Where largest is infinite or NaN, 1 for elements
 /// equal to it, else 0.
 struct ExpBelow {
-  template <class T> KOKKOS_FUNCTION ComputeType<T> operator()(T x, T largest) const {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> operator()(T x, T largest) const {
     using C = ComputeType<T>;
     const C most = static_cast<C>(largest), below = most - most;
-    if (below == below) return fn::Exp{}(static_cast<C>(x) - most);
-    return x == largest ? C(1) : C(0);
+    return choose(below == below, fn::Exp{}(static_cast<C>(x) - most), C(x == largest ? 1 : 0));
   }
 };
 struct LogPlus {
-  template <class T> KOKKOS_FUNCTION T operator()(ComputeType<T> sum, T largest) const {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(ComputeType<T> sum, T largest) const {
     return static_cast<T>(fn::Log{}(sum) + static_cast<ComputeType<T>>(largest));
   }
 };
 /// factor x, and then T.
 template <class T> struct ScaledAs {
   double factor;
-  template <class S> KOKKOS_FUNCTION T operator()(S x) const {
+  template <class S> KOKKOS_FORCEINLINE_FUNCTION T operator()(S x) const {
     return static_cast<T>(x * static_cast<S>(factor));
   }
 };
 struct Root {
-  template <class T> KOKKOS_FUNCTION T operator()(T x) const { return fn::Sqrt{}(x); }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const { return fn::Sqrt{}(x); }
 };
 /// Converts the root of a sum of squares, times a factor, to the tensor's own type.
 template <class T> struct RootAs {
   double factor = 1;
-  template <class S> KOKKOS_FUNCTION T operator()(S x) const {
+  template <class S> KOKKOS_FORCEINLINE_FUNCTION T operator()(S x) const {
     return static_cast<T>(fn::Sqrt{}(x * static_cast<S>(factor)));
   }
 };

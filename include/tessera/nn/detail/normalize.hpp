@@ -17,12 +17,13 @@ namespace tessera::fn {
 struct Normalized {
   static constexpr std::string_view name = "normalized";
   template <class T, class C = ComputeType<T>>
-  KOKKOS_FUNCTION T operator()(T x, ComputeType<T> mean, ComputeType<T> inverse, T scale,
-                               T bias) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, ComputeType<T> mean, ComputeType<T> inverse,
+                                           T scale, T bias) const {
     return static_cast<T>((C(x) - mean) * inverse * C(scale) + C(bias));
   }
   template <int I, class T, class C = ComputeType<T>>
-  KOKKOS_FUNCTION C derivative(T x, ComputeType<T> mean, ComputeType<T> inverse, T scale, T) const {
+  KOKKOS_FORCEINLINE_FUNCTION C derivative(T x, ComputeType<T> mean, ComputeType<T> inverse,
+                                           T scale, T) const {
     if constexpr (I == 0) return inverse * C(scale);
     if constexpr (I == 1) return -inverse * C(scale);
     if constexpr (I == 2) return (C(x) - mean) * C(scale);
@@ -34,11 +35,13 @@ struct Normalized {
 struct ScaleGradient {
   static constexpr std::string_view name = "gradient of a scale";
   template <class T, class C = ComputeType<T>>
-  KOKKOS_FUNCTION C operator()(T dy, T x, ComputeType<T> mean, ComputeType<T> inverse) const {
+  KOKKOS_FORCEINLINE_FUNCTION C operator()(T dy, T x, ComputeType<T> mean,
+                                           ComputeType<T> inverse) const {
     return C(dy) * (C(x) - mean) * inverse;
   }
   template <int I, class T, class C = ComputeType<T>>
-  KOKKOS_FUNCTION C derivative(T dy, T x, ComputeType<T> mean, ComputeType<T> inverse) const {
+  KOKKOS_FORCEINLINE_FUNCTION C derivative(T dy, T x, ComputeType<T> mean,
+                                           ComputeType<T> inverse) const {
     if constexpr (I == 0) return (C(x) - mean) * inverse;
     if constexpr (I == 1) return C(dy) * inverse;
     if constexpr (I == 2) return -C(dy) * inverse;
@@ -51,14 +54,14 @@ struct NormGradient {
   static constexpr std::string_view name = "gradient of a norm";
   double over_n;
   template <class T, class C = ComputeType<T>>
-  KOKKOS_FUNCTION T operator()(T dy, T x, ComputeType<T> mean, ComputeType<T> inverse, T scale,
-                               ComputeType<T> a, ComputeType<T> b) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T dy, T x, ComputeType<T> mean, ComputeType<T> inverse,
+                                           T scale, ComputeType<T> a, ComputeType<T> b) const {
     const C n = static_cast<C>(over_n), h = (C(x) - mean) * inverse;
     return static_cast<T>(inverse * (C(dy) * C(scale) - n * (a + h * b)));
   }
   template <int I, class T, class C = ComputeType<T>>
-  KOKKOS_FUNCTION C derivative(T dy, T x, ComputeType<T> mean, ComputeType<T> inverse, T scale,
-                               ComputeType<T> a, ComputeType<T> b) const {
+  KOKKOS_FORCEINLINE_FUNCTION C derivative(T dy, T x, ComputeType<T> mean, ComputeType<T> inverse,
+                                           T scale, ComputeType<T> a, ComputeType<T> b) const {
     const C n = static_cast<C>(over_n), h = (C(x) - mean) * inverse;
     if constexpr (I == 0) return inverse * C(scale);
     if constexpr (I == 1) return -inverse * inverse * n * b;

@@ -18,7 +18,8 @@ namespace tessera {
 namespace detail {
 struct AdamUpdate {
   double kept, decay, beta1, beta2, rate, root2, epsilon;
-  template <class C> KOKKOS_FUNCTION Several<C, C, C> operator()(C w, C g, C m, C v) const {
+  template <class C>
+  KOKKOS_FORCEINLINE_FUNCTION Several<C, C, C> operator()(C w, C g, C m, C v) const {
     const C slope = g + static_cast<C>(decay) * w;
     const C mean = static_cast<C>(beta1) * m + static_cast<C>(1 - beta1) * slope;
     const C square = static_cast<C>(beta2) * v + static_cast<C>(1 - beta2) * slope * slope;

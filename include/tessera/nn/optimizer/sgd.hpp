@@ -16,13 +16,14 @@ namespace tessera {
 namespace detail {
 struct Descent {
   double rate, decay;
-  template <class C> KOKKOS_FUNCTION Several<C> operator()(C w, C g) const {
+  template <class C> KOKKOS_FORCEINLINE_FUNCTION Several<C> operator()(C w, C g) const {
     return {w - static_cast<C>(rate) * (g + static_cast<C>(decay) * w), {}};
   }
 };
 struct MomentumDescent {
   double rate, decay, momentum, of_gradient, of_velocity;
-  template <class C> KOKKOS_FUNCTION Several<C, C> operator()(C w, C g, C velocity) const {
+  template <class C>
+  KOKKOS_FORCEINLINE_FUNCTION Several<C, C> operator()(C w, C g, C velocity) const {
     const C slope = g + static_cast<C>(decay) * w;
     const C v = static_cast<C>(momentum) * velocity + slope;
     const C along = static_cast<C>(of_gradient) * slope + static_cast<C>(of_velocity) * v;

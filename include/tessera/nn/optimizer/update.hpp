@@ -6,7 +6,7 @@
 ///
 ///     struct Descent {                                    // w - rate g, in float or double
 ///       double rate;
-///       template <class C> KOKKOS_FUNCTION auto operator()(C w, C g) const { return several(static_cast<C>(w - rate * g)); }
+///       template <class C> KOKKOS_FORCEINLINE_FUNCTION auto operator()(C w, C g) const { return several(static_cast<C>(w - rate * g)); }
 ///     };
 ///     const Updated made = detail::update_elements(share, Descent{0.1});
 ///
@@ -48,7 +48,8 @@ template <class F, class W, class G, bool Master, bool Trust> struct UpdateFunct
   using C = ComputeType<W>;
   F f;
 
-  template <class... A> KOKKOS_FUNCTION auto operator()(W w, G g, double factor, A... a) const {
+  template <class... A>
+  KOKKOS_FORCEINLINE_FUNCTION auto operator()(W w, G g, double factor, A... a) const {
     const C scaled = static_cast<C>(factor) * static_cast<C>(g);
     return chosen(!(factor == factor), w, f(static_cast<C>(w), scaled, a...), a...);
   }
@@ -129,7 +130,7 @@ template <int N, bool Trust = false, class F> Updated update_elements(Share shar
 
 /// The square of an element, in double: no float's overflows.
 struct WideSquare {
-  template <class T> KOKKOS_FUNCTION double operator()(T x) const {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION double operator()(T x) const {
     const auto wide = static_cast<double>(static_cast<ComputeType<T>>(x));
     return wide * wide;
   }
