@@ -58,11 +58,10 @@ inline void adjoint_of(const ops::Softmax& op, AdjointBuilder& build) {
   Terms rows{{letters}, {}};
   for (char letter : letters)
     if (letter != op.along) rows.result.push_back(letter);
-  const AdjointValue product =
-      op.logarithm ? g : mapped(build, {g, y}, function_of<2>(made.type, fn::Multiply{}));
   const Sharding out = sharding_of(rows.result, letters, made.sharding);
   const AdjointValue sum =
-      build.add(ops::Reduce{rows, Reduction::sum, false, false, made.type, out}, {product});
+      op.logarithm ? build.add(ops::Reduce{rows, Reduction::sum, false, false, made.type, out}, {g})
+                   : build.add(ops::Einsum{{{letters, letters}, rows.result}, out}, {g, y});
   const auto f = op.logarithm ? function_of<3>(made.type, fn::LogSoftmaxBack{})
                               : function_of<3>(made.type, fn::SoftmaxBack{});
   build.set(0, mapped(build, {{letters, letters, rows.result}, letters}, {g, y, sum}, made.type,
