@@ -77,7 +77,9 @@ void small_operators(Environment& env) {
 }
 
 struct Backward {
-  KOKKOS_FUNCTION float operator()(float x, float by) const { return by * fn::GeluGradient{}(x); }
+  KOKKOS_FORCEINLINE_FUNCTION float operator()(float x, float by) const {
+    return by * fn::GeluGradient{}(x);
+  }
 };
 
 /// The layer's result, and the gradients of x and of both weights for a gradient of the result.
