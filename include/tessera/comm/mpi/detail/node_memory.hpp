@@ -13,11 +13,11 @@
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -96,13 +96,12 @@ template <class Wait> NodeMemory share_on_node(Index bytes, MPI_Comm comm, const
   const auto name_of = [](std::int64_t process, std::int64_t number) {
     return shared_folder + ("/tessera-" + std::to_string(process) + "-") + std::to_string(number);
   };
-  // The first process's number and a random one name the file.
-  std::uint32_t random = 0;
-  const bool drawn = ::getrandom(&random, sizeof(random), 0) == sizeof(random);
-  std::int64_t facts[3] = {bytes, ::getpid(), random};
+  // The first process's number and its clock name the file.
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  std::int64_t facts[3] = {bytes, ::getpid(), static_cast<std::int64_t>(now)};
   SharedFile own(name_of(facts[1], facts[2]));
   const bool leads = made.own == 0;
-  if (leads && !(drawn && own.make())) facts[2] = -1;
+  if (leads && !own.make()) facts[2] = -1;
   std::vector<std::int64_t> all(3 * static_cast<std::size_t>(size));
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallgather(facts, 3, MPI_INT64_T, all.data(), 3, MPI_INT64_T, comm, &request),
