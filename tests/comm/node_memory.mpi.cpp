@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Memory that the processes of a node share: parts of different sizes, which all see, and no file
+// of it is left.
+// together: transport
+#include <doctest/doctest.h>
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include <tessera/comm/mpi/detail/node_memory.hpp>
+
+using namespace tessera;
+
+namespace {
+void wait(MPI_Request* request, const char* function) {
+  detail::check(MPI_Wait(request, MPI_STATUS_IGNORE), function);
+}
+int files_of_this_process() {
+  const std::string begin = "tessera-" + std::to_string(::getpid()) + "-";
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(detail::shared_folder))
+    if (entry.path().filename().string().starts_with(begin)) ++count;
+  return count;
+}
+}  // namespace
+
+TEST_CASE("each process of a node writes its part of shared memory, and reads the others'") {
+  int own = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &own);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const auto bytes_of = [](int rank) { return Index{5000} * (rank % 3); };  // some have none
+  const detail::NodeMemory memory = detail::share_on_node(bytes_of(own), MPI_COMM_WORLD, &wait);
+  REQUIRE(memory.all != nullptr);
+  CHECK(files_of_this_process() == 0);
+  CHECK(memory.own == own);
+  for (int rank = 0; rank < size; ++rank) {
+    CHECK(reinterpret_cast<std::uintptr_t>(memory.part(rank)) % detail::NodeMemory::page == 0);
+    const std::byte* const part = memory.part(rank);
+    if (rank == own)
+      CHECK(
+          std::all_of(part, part + bytes_of(rank), [](std::byte b) { return b == std::byte{0}; }));
+  }
+  CHECK(memory.memory().bytes >= bytes_of(own));
+  MPI_Barrier(MPI_COMM_WORLD);  // all have looked
+  std::fill_n(memory.part(own), bytes_of(own), static_cast<std::byte>(own + 1));
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int rank = 0; rank < size; ++rank) {
+    const std::byte* const part = memory.part(rank);
+    CHECK(std::all_of(part, part + bytes_of(rank),
+                      [&](std::byte b) { return b == static_cast<std::byte>(rank + 1); }));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("shared memory that one process cannot have, none has") {
+  int own = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &own);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  // More than any address space has, on one of them.
+  const Index bytes = own == size - 1 ? Index{1} << 60 : 4096;
+  CHECK(detail::share_on_node(bytes, MPI_COMM_WORLD, &wait).all == nullptr);
+  CHECK(files_of_this_process() == 0);
+}
