@@ -178,3 +178,38 @@ TEST_CASE("operators write into what lies within a halo, and nothing around it")
         });
       });
 }
+
+namespace {
+struct Ramp {
+  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
+    return static_cast<double>(i.linear() + 1);
+  }
+};
+}  // namespace
+
+TEST_CASE("a product reads what lies within a halo beside a dimension of extent 1") {
+  struct Product {
+    const char* equation;
+    Extents x, w;
+  };
+  const Product products[] = {{"ab,b->a", {2, 1}, {1}},
+                              {"abu,bc->acu", {3, 2, 1}, {2, 4}},
+                              {"abu,bcu->ac", {3, 2, 1}, {2, 4, 1}},
+                              {"abu,cbu->cau", {3, 2, 1}, {4, 2, 1}},
+                              {"uab,bc->uac", {1, 3, 2}, {2, 4}}};
+  run_loopback(2, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 1));
+    for (const Product& p : products)
+      for (const bool split : {false, true}) {
+        Sharding s = Sharding::replicated(p.x.size());
+        if (split) s[p.x.size() - 2] = AxisList{0};
+        const auto x = from_function<double>(mesh, p.x, s, Ramp{});
+        const auto w = from_function<double>(mesh, p.w, Sharding::replicated(p.w.size()), Ramp{});
+        Halo rim(p.x.size(), HaloDim{1, 1, Boundary::periodic});
+        const DynamicTensor within = halo_exchange(x, rim);
+        const auto expected = to_host<double>(einsum(p.equation, x, w)).values;
+        const auto got = to_host<double>(einsum(p.equation, within, w)).values;
+        CHECK_MESSAGE(got == expected, p.equation);
+      }
+  });
+}

@@ -67,7 +67,7 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   rule.mark(letters_without(labels[0], terms.result), Splitting::opens);
   rule.add(result, terms.result, true);
   Term units;
-  for (const int t : {0, 1})
+  for (int t = 0; t < 2 && options.stored == nullptr; ++t)
     for (int d = 0; d < labels[t].size(); ++d)
       if (rule.tensors[t].desc.extents[d] == 1 && units.size() < max_dims &&
           !units.contains(labels[t][d]))
