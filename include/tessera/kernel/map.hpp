@@ -56,6 +56,7 @@ KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>& shape, Index i,
 /// Holds the tiles of one operand that are copied together.
 template <class T> struct MapTile {
   const T* filled = nullptr;
+  const T* row = nullptr;
   alignas(64) T buffer[map_tile];
   MapTile() {}  // leaves the buffer uninitialized
 };
@@ -103,30 +104,40 @@ template <class R, class F, class... T> struct Map {
     MapRows<operands + 1> rows(last, shape.extent, shape.operand, begin);
     const Index step = shape.operand[operands].stride[last];
     // Rows all of whose operands lie side by side, or are one number each.
-    [[maybe_unused]] const auto each_row = [&](const auto& loop) TESSERA_INLINE {
-      const Index alike = min_of(step_block, shape.extent[last]);
-      for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
-        const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
-        loop(row, out + rows.offset[operands],
-             RowOperand<T>{row_piece(p + rows.offset[K], shape.operand[K].stride[last], alike,
-                                     alike, tile.buffer, tile.filled),
-                           shape.operand[K].stride[last]}...);
-        i += row;
-      }
-    };
-    const bool steps =
+    [[maybe_unused]] const bool steps =
         step == 1 &&
         ((shape.operand[K].stride[last] == 0 || shape.operand[K].stride[last] == 1) && ...);
+    [[maybe_unused]] const Index alike = min_of(step_block, shape.extent[last]);
     if constexpr (in_one_loop<F, T...>) {
       if (steps)  // all in one wide loop
         return with_wide_vectors<ComputesMuch<F>>([&]() TESSERA_INLINE {
-          each_row([&](auto... row) TESSERA_INLINE { step_loop(f, row...); });
+          for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
+            const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
+            R* const to = out + rows.offset[operands];
+            ((tile.row = row_piece(p + rows.offset[K], shape.operand[K].stride[last], alike, alike,
+                                   tile.buffer, tile.filled)),
+             ...);
+            Index k = 0;
+            for (; k + step_block <= row; k += step_block)  // of constant length
+              plain_loop(f, step_block, to + k, (tile.row + k * shape.operand[K].stride[last])...);
+            plain_loop(f, row - k, to + k, (tile.row + k * shape.operand[K].stride[last])...);
+            i += row;
+          }
         });
     }
 #if defined(TESSERA_AVX512)
     if constexpr (in_short_loop<F>)
-      if (steps && has_avx512())
-        return each_row([&](auto... row) TESSERA_INLINE { short_loop(f.f, row...); });
+      if (steps && has_avx512()) {
+        for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
+          const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
+          short_loop(f.f, row, out + rows.offset[operands],
+                     RowOperand<T>{row_piece(p + rows.offset[K], shape.operand[K].stride[last],
+                                             alike, alike, tile.buffer, tile.filled),
+                                   shape.operand[K].stride[last]}...);
+          i += row;
+        }
+        return;
+      }
 #endif
     alignas(64) R made[map_tile];
     for (Index i = begin; i < end;) {

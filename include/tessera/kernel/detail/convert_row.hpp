@@ -172,7 +172,9 @@ __attribute__((target("avx2"), noinline)) inline void widen_avx2(const std::uint
 inline void convert_row(const bfloat16* from, Index n, float* to) {
   const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
 #if defined(TESSERA_AVX512)
-  if (has_avx512()) {
+  // Its reads of short rows that lie apart wait for the last row's writes: softmax across memory
+  // takes four times as long.
+  if (n >= 256 && has_avx512()) {
     const Index done = widen_avx512(from, n, to);
     return widen_loop<Brain16>(bits + done, n - done, to + done);
   }

@@ -20,8 +20,8 @@ namespace tessera::detail {
 
 // The innermost loops on the host: all operands are contiguous. Arguments are passed by value: any
 // store might change an object behind a lambda or a reference, which keeps g++ 12 from vectorising.
-template <class R, class F, class Count, class... T>
-TESSERA_INLINE inline void plain_loop(const F f, Count n, R* out, const T*... in) {
+template <class R, class F, class... T>
+TESSERA_INLINE inline void plain_loop(const F f, Index n, R* out, const T*... in) {
   TESSERA_SIMD
   for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(in[i]...));
 }
@@ -37,22 +37,8 @@ TESSERA_INLINE inline bool rare_among(const F f, Index n, const T*... in) {
   for (Index i = 0; i < n; ++i) rare |= static_cast<unsigned>(!f.common(in[i]...));
   return rare != 0;
 }
-/// An operand of a row: its elements from `first` on or, with step 0, step_block of them that are
-/// alike.
-template <class T> struct RowOperand {
-  const T* first;
-  Index step;
-  TESSERA_INLINE const T* at(Index i) const { return first + i * step; }
-};
+/// Where an operand is one number in a row, so many of it stand in its place, again and again.
 inline constexpr Index step_block = 64;
-/// The loop of a row, in which some operands may be one number each.
-template <class R, class F, class... T>
-TESSERA_INLINE inline void step_loop(const F f, Index n, R* out, const RowOperand<T>... in) {
-  Index i = 0;
-  for (; i + step_block <= n; i += step_block)
-    plain_loop(f, std::integral_constant<Index, step_block>{}, out + i, in.at(i)...);
-  plain_loop(f, n - i, out + i, in.at(i)...);
-}
 
 // With AVX-512 where there is enough to compute: every way more is compiled for each function.
 template <class R, class F, class... T> void map_loop(const F& f, Index n, R* out, const T*... in) {
@@ -129,6 +115,13 @@ TESSERA_AVX512_INLINE inline void map_lanes(const F f, R* out, const T*... in) {
     narrow_lanes(made.lane, out);
   }(ShortLanes<ComputeType<T>>{}...);
 }
+/// An operand of a row: its elements from `first` on or, with step 0, step_block of them that are
+/// alike.
+template <class T> struct RowOperand {
+  const T* first;
+  Index step;
+  TESSERA_INLINE const T* at(Index i) const { return first + i * step; }
+};
 /// A row of which some operands have half types, 16 elements at a time.
 template <class R, class F, class... T>
 TESSERA_AVX512_ALONE void short_loop(const F f, Index n, R* out, const RowOperand<T>... in) {
