@@ -44,12 +44,18 @@ template <class First, class... Rest> struct MapOutputs<First, Rest...> {
   }
 };
 
-/// Calls f with element i of each operand, and keeps its results.
+/// Calls f with element i of each operand, and keeps its results. A function of its own: a result
+/// that the loop itself named would be in memory, and the loop no vectors (g++ 12).
+template <class F, class Outputs, class... T>
+TESSERA_INLINE inline void several_element(const F& f, Index i, Index at, const Outputs& out,
+                                           const T*... in) {
+  out.store(at + i, f(in[i]...));
+}
 template <class F, class Outputs, class... T>
 TESSERA_INLINE inline void several_loop(const F f, Index n, Index at, const Outputs out,
                                         const T*... in) {
   TESSERA_SIMD
-  for (Index i = 0; i < n; ++i) out.store(at + i, f(in[i]...));
+  for (Index i = 0; i < n; ++i) several_element(f, i, at, out, in...);
 }
 
 template <class F, class Outputs, class... T> struct MapSeveral {

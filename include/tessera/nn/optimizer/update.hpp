@@ -13,10 +13,12 @@
 /// Laws: elements are computed in float, or in double where the weight is double; a factor that is
 /// no number leaves weight and state as they are, to the bit.
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <tessera/grad/adjoint/parts.hpp>
+#include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/op/map_several.hpp>
 #include <tessera/op/together.hpp>
 
@@ -58,7 +60,7 @@ template <class F, class W, class G, bool Master, bool Trust> struct UpdateFunct
   template <class... A>
   KOKKOS_FORCEINLINE_FUNCTION static auto chosen(bool old, W w, const Several<C, A...>& made,
                                                  A... a) {
-    const W weight = old ? w : static_cast<W>(made.first);
+    const W weight = kept(old, w, static_cast<W>(made.first));
     if constexpr (Master)
       return Several<W, G, A...>{weight, {static_cast<G>(weight), others(old, made.rest, a...)}};
     else
@@ -74,7 +76,14 @@ template <class F, class W, class G, bool Master, bool Trust> struct UpdateFunct
   template <class First, class... Rest>
   KOKKOS_FORCEINLINE_FUNCTION static Several<First, Rest...> others(
       bool old, const Several<First, Rest...>& made, First a, Rest... rest) {
-    return {old ? a : made.first, others(old, made.rest, rest...)};
+    return {kept(old, a, made.first), others(old, made.rest, rest...)};
+  }
+  /// old ? was : made, without a branch, which would keep a loop from becoming vectors.
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T kept(bool old, T was, T made) {
+    if constexpr (std::is_floating_point_v<T>)
+      return choose(old, was, made);
+    else
+      return old ? was : made;
   }
 };
 
