@@ -11,6 +11,10 @@
 ///
 /// Laws: equals f applied to the whole tensors, elementwise; no communication when the shardings
 /// agree; a functor that is not linear does not act on unfinished sums.
+///
+/// A functor that computes much is fastest as a KOKKOS_FORCEINLINE_FUNCTION without branches: in a
+/// large source g++ calls a long one for each element, where an inlined one becomes vectors (gelu's
+/// derivative: 20 and 2 ns for each element).
 #include <type_traits>
 
 #include <tessera/kernel/functions/fixed.hpp>
