@@ -17,6 +17,7 @@
 
 #include <tessera/op/create.hpp>
 #include <tessera/op/create_dynamic.hpp>
+#include <tessera/op/reshard.hpp>
 #include <tessera/op/scatter.hpp>
 
 namespace tessera {
