@@ -64,11 +64,11 @@ TEST_CASE("a function with several results is map of each result") {
             check(row);
             check(other);  // which is brought
             check(scalar);
-            const auto dynamic = map_several<float, double, float>(
+            const auto all = map_several<float, double, float>(
                 f, Sharding{{1}, {}}, DynamicTensor(w), DynamicTensor(v), DynamicTensor(other));
             const bool good =
-                dynamic.size() == 3 && dynamic[1].sharding() == Sharding{{1}, {}} &&
-                to_host<double>(dynamic[1]).values == to_host(map(Alone<1>{f}, w, v, other)).values;
+                all.size() == 3 && all[1].sharding() == Sharding{{1}, {}} &&
+                to_host<double>(all[1]).values == to_host(map(Alone<1>{f}, w, v, other)).values;
             const std::lock_guard lock(mutex);
             CHECK(good);
           }
