@@ -232,11 +232,11 @@ template <class T> struct Readers {
   template <class U, class F, class G, class H>
   static auto loss(const F& first, const G& second, const H& third) {
     return [=](const Readers& r) {
-      const auto x = tanh(r.x);  // made by an operator, as within a model
+      const auto shown = tanh(r.x);  // made by an operator, as within a model
       const auto part = [](const auto& text, const auto& w) {
         return sum(square(cast<double>(einsum<"im,mj->ij">(text, cast<U>(w)))));
       };
-      return part(first(x), r.q) + part(second(x), r.k) + part(third(x), r.v);
+      return part(first(shown), r.q) + part(second(shown), r.k) + part(third(shown), r.v);
     };
   }
 };

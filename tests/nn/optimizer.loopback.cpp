@@ -221,7 +221,6 @@ TEST_CASE("a gradient that is not finite: its step is skipped, and nothing is lo
 TEST_CASE("the sum of small batches' gradients is that of one large batch") {
   std::mutex mutex;
   on_meshes([&](const DynamicMesh& mesh) {
-    const Extents e{12, 5};
     const std::vector<double> values = random_values(3)[0];
     std::vector<double> inputs;
     std::mt19937_64 random(9);
