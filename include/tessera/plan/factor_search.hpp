@@ -136,11 +136,11 @@ template <class Work> class FactorProblem {
   constexpr int fallback(int axis) const { return candidates(axis) - 1; }
   constexpr bool bounded() const { return options_.contract.bounded(); }
   constexpr Variants variants(const Pick& pick) {
-    look_at(pick);
+    look_at(axes_.roles(pick));
     return split_.joined ? axes_.orders(split_) : Variants{rule_.operands};
   }
   constexpr Worth bound(const Pick& pick, int variant) {
-    look_at(pick);
+    look_at(axes_.roles(pick));
     first_ = variant;
     int number = 0;  // of the combination
     for (int axis = 0; axis < pick.size() && number < exhaustive_limit; ++axis)
@@ -158,7 +158,7 @@ template <class Work> class FactorProblem {
   }
   /// Returns the best possible worth of an assignment of the axes.
   constexpr Worth bound_of(const AxisRoles& roles, int first) {
-    if (!(roles == roles_)) look_at_new(roles);
+    look_at(roles);
     first_ = first;
     return worth_of(last_parted());
   }
@@ -202,17 +202,8 @@ template <class Work> class FactorProblem {
     FixedVector<std::uint8_t, max_tensors> tolls;
   };
   /// Makes an assignment the one that the bounds below are of.
-  constexpr void look_at(const Pick& pick) {
-    bool same = roles_.size() == pick.size();
-    roles_.resize(pick.size());
-    for (int axis = 0; axis < pick.size(); ++axis) {
-      const int role = axes_.candidates(axis)[pick[axis]];
-      same = same && roles_[axis] == role;
-      roles_[axis] = role;
-    }
-    if (!same) look_at_new(roles_);
-  }
-  constexpr void look_at_new(const AxisRoles& roles) {
+  constexpr void look_at(const AxisRoles& roles) {
+    if (roles == roles_) return;
     roles_ = roles;
     split_ = axes_.together(roles);
     last_first_ = -1;
