@@ -11,8 +11,10 @@
 using namespace tessera;
 using namespace support;
 
-TEST_CASE("products in rounds run their plans") {
-  const std::uint64_t seed = seed_for("products in rounds", 91);
+namespace {
+/// Plays `count` cases on every mesh under every option; returns how many looped.
+int play(const char* name, std::uint64_t otherwise, int count, bool halos) {
+  const std::uint64_t seed = seed_for(name, otherwise);
   std::mutex mutex;
   std::atomic<int> loops = 0;
   int wrong = 0;
@@ -24,15 +26,25 @@ TEST_CASE("products in rounds run their plans") {
       run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
         Random random(seed + 1000 * number);
         const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
-        for (int i = 0; i < 40; ++i)
-          if (const std::string text = some_looped_case(mesh, random, loops); !text.empty()) {
+        for (int i = 0; i < count; ++i)
+          if (const std::string text = some_looped_case(mesh, random, loops, halos);
+              !text.empty()) {
             const std::lock_guard<std::mutex> lock(mutex);
             if (++wrong <= 3) MESSAGE(text);
           }
       });
     }
   CHECK(wrong == 0);
-  CHECK(loops > 100);
+  return loops;
+}
+}  // namespace
+
+TEST_CASE("products in rounds run their plans") {
+  CHECK(play("products in rounds", 91, 40, false) > 100);
+}
+
+TEST_CASE("products in rounds read operands that lie within a halo") {
+  CHECK(play("products in rounds within halos", 92, 80, true) > 100);
 }
 
 TEST_CASE("the conformance cases of loops, with shorter sides") {

@@ -29,9 +29,10 @@ inline std::vector<MeshOptions> looping_options() {
   return all;
 }
 
+/// With `halos` its operands may lie within some.
 template <class T>
 std::string looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
-                        std::atomic<int>& loops) {
+                        std::atomic<int>& loops, bool halos) {
   static const char* const equations[] = {"ik,kj->ij",     "ki,kj->ij",    "ik,jk->ji",
                                           "bik,bkj->bij",  "ikl,klj->ij",  "ik,kjc->ijc",
                                           "iak,kcj->aijc", "bik,bjk->bijk"};
@@ -54,25 +55,27 @@ std::string looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
   const TensorDesc a = desc(terms.operands[0]), b = desc(terms.operands[1]);
   const Sharding out = some_sharding(random, terms.result.size(), shape.rank());
   if (!tessera::detail::check_einsum(terms, {a.sharding, b.sharding}, out).ok()) return "";
+  WithinHalos within = halos ? WithinHalos(random) : WithinHalos();
+  const DynamicTensor x = within.put(make_input<T>(mesh, a, 1));
+  const DynamicTensor y = within.put(make_input<T>(mesh, b, 2));
   const Plan plan =
-      tessera::detail::plan_einsum(terms, a, b, out, shape, mesh->process(), plan_options(*mesh));
-  if (loop_of(plan) == nullptr) return "";
+      tessera::detail::plan_einsum(terms, a, b, out, shape, mesh->process(), within.options(mesh));
+  if (loop_of(plan) == nullptr || (halos && plan.halos.empty())) return "";
   if (mesh->process() == 0) ++loops;
-  const DynamicTensor x = make_input<T>(mesh, a, 1), y = make_input<T>(mesh, b, 2);
   const Whole<T> expected =
       support::einsum(terms, whole_input<T>(a, shape, 1), whole_input<T>(b, shape, 2));
   const double tolerance = std::is_integral_v<T> ? 0 : sizeof(T) == 8 ? 1e-9 : 1e-3;
   return Trial<T>(mesh, std::string(equation) + ", " + describe(a, shape) + ", " +
-                            describe(b, shape) + " to " + describe(out, shape))(
+                            describe(b, shape) + " to " + describe(out, shape) + within.text())(
       [&] { return tessera::einsum(equation, x, y, out); }, plan, expected, tolerance);
 }
 
 inline std::string some_looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
-                                    std::atomic<int>& loops) {
+                                    std::atomic<int>& loops, bool halos = false) {
   const int kind = random.below(3);
-  return kind == 0   ? looped_case<double>(mesh, random, loops)
-         : kind == 1 ? looped_case<float>(mesh, random, loops)
-                     : looped_case<std::int64_t>(mesh, random, loops);
+  return kind == 0   ? looped_case<double>(mesh, random, loops, halos)
+         : kind == 1 ? looped_case<float>(mesh, random, loops, halos)
+                     : looped_case<std::int64_t>(mesh, random, loops, halos);
 }
 
 /// Plays a row on a mesh of its shape.

@@ -17,6 +17,7 @@
 /// dimensions form one run.
 #include <tessera/base/local_work.hpp>
 #include <tessera/plan/equation.hpp>
+#include <tessera/plan/plan.hpp>
 
 namespace tessera::detail {
 
@@ -110,9 +111,14 @@ struct ContractionBlock {
   Index panel_stride = 0;  ///< the distance from one panel to the next
 };
 
-/// Returns the block without dimensions that have extent 1 in the whole tensor. (Where this process
-/// has none of such a dimension it stays, so that the block is empty.)
-constexpr ContractionBlock without_units(const ContractionBlock& block, const Extents& whole) {
+/// Returns the block of a slot without dimensions that have extent 1 in the whole tensor. (Where
+/// this process has none of such a dimension it stays, so that the block is empty.) In a plan with
+/// halos all stay, as for the planner (plan/einsum.hpp): there the elements along the dimension
+/// before one of extent 1 may lie apart.
+constexpr ContractionBlock without_units(const ContractionBlock& block, const Slot& slot,
+                                         const Plan& plan) {
+  if (!plan.halos.empty()) return block;
+  const Extents& whole = slot.desc.extents;
   ContractionBlock left{{}, {}, -1, block.panels, {}, block.panel_stride};
   for (int d = 0; d < block.labels.size(); ++d) {
     if (whole[d] == 1 && block.extents[d] == 1 && d != block.panel_dim) continue;

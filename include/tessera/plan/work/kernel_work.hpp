@@ -16,11 +16,9 @@ namespace tessera::detail {
 
 inline ContractionBlock contraction_block(const Slot& slot, const Plan& plan,
                                           const Coordinates& at) {
-  const ContractionBlock block{slot.labels, local_extents(slot, plan, at), slot.panel_dim,
-                               slot.panels,
-                               has_gaps(plan, slot) ? strides_of(plan, slot, at) : Extents{}};
-  // Within a halo the elements along a dimension before one of extent 1 may lie apart.
-  return plan.halos.empty() ? without_units(block, slot.desc.extents) : block;
+  return without_units({slot.labels, local_extents(slot, plan, at), slot.panel_dim, slot.panels,
+                        has_gaps(plan, slot) ? strides_of(plan, slot, at) : Extents{}},
+                       slot, plan);
 }
 
 /// Of a permutation, or a repetition along labels.

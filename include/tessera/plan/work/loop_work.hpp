@@ -272,7 +272,7 @@ class LoopMaker {
         product.blocks[t].offset += (used[d].lo - has[d].lo) * strides[d];
       blocks[t] = {slot.labels, used.extents(), slot.panel_dim, slot.panels, strides};
       if (slot.panel_dim >= 0) blocks[t].panel_stride = volume(stored);
-      blocks[t] = without_units(blocks[t], slot.desc.extents);
+      blocks[t] = without_units(blocks[t], slot, plan_);
       empty = empty || (t == 2 ? used.empty() : adds && used.empty());
     }
     if (empty) return;
