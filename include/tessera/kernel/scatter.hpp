@@ -14,6 +14,7 @@
 #include <tessera/kernel/detail/index_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/detail/row_order.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
@@ -43,8 +44,7 @@ template <Reduction R, class T> struct ScatterRows {
   RowBox row;
   RowOrder order;
   Index strips;  // of a row
-  int table_rank;
-  Index table_extent[max_dims], table_stride[max_dims];
+  OffsetBox table;
   ScatterStart begin;
   T nothing;
   const T* operand;
@@ -95,7 +95,7 @@ template <Reduction R, class T> struct ScatterRows {
         next_here = box.find(at, next) == IndexBox::here;
         if constexpr (kernels_on_host)
           if (next_here && row.contiguous())
-            prefetch_row(out + in_table(next), row.size * static_cast<Index>(sizeof(T)));
+            prefetch_row(out + table.offset(next), row.size * static_cast<Index>(sizeof(T)));
       }
       if (here && is_owner(r, tuple))
         for (; i < stop; ++i, ++s) strip(r, s * width);
@@ -109,16 +109,8 @@ template <Reduction R, class T> struct ScatterRows {
     if (next >= order.ends[order.rows - 1] || !row.contiguous()) return;
     prefetch_row(update(next), row.size * static_cast<Index>(sizeof(T)));
   }
-  KOKKOS_FUNCTION Index in_table(Index r) const {
-    Index to = 0;
-    for (int d = table_rank - 1; d > 0; --d) {
-      to += r % table_extent[d] * table_stride[d];
-      r /= table_extent[d];
-    }
-    return table_rank > 0 ? to + r * table_stride[0] : to;
-  }
   KOKKOS_FUNCTION void strip(Index r, Index j) const {
-    const Index to = in_table(r);
+    const Index to = table.offset(r);
     const Index stop = min_of(row.size, j + width);
     const Index first = order.begin(r), last = order.ends[r];
     if constexpr (kernels_on_host)
@@ -204,9 +196,7 @@ void scatter_rows(const LocalScatter& work, const IndexBox& box, const RowOrder&
                            row_box(work.rows),
                            order,
                            1,
-                           work.table.size(),
-                           {},
-                           {},
+                           offset_box(work.table, work.table_strides, false),
                            work.start,
                            T{},
                            static_cast<const T*>(operand),
@@ -217,10 +207,6 @@ void scatter_rows(const LocalScatter& work, const IndexBox& box, const RowOrder&
   kernel.by_tuples = kernel.in_place && work.updates && box.size <= order.rows;
   if constexpr (R == Reduction::sum && !std::is_integral_v<T>) kernel.nothing = -T{};
   if constexpr (R != Reduction::sum && R != Reduction::none) kernel.nothing = Fold<R, T>::start();
-  for (int d = 0; d < work.table.size(); ++d) {
-    kernel.table_extent[d] = work.table[d];
-    kernel.table_stride[d] = work.table_strides[d];
-  }
   const Index width = ScatterRows<R, T>::width;
   kernel.strips = ceil_div(kernel.row.size, width);
   const Index each = max_of(1, min_of(kernel.row.size, width));
