@@ -34,7 +34,8 @@ TEST_CASE("each process of a node writes its part of shared memory, and reads th
   MPI_Comm_rank(MPI_COMM_WORLD, &own);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const auto bytes_of = [](int rank) { return Index{5000} * (rank % 3); };  // some have none
-  const detail::NodeMemory memory = detail::share_on_node(bytes_of(own), MPI_COMM_WORLD, &wait);
+  const detail::NodeMemory memory =
+      detail::share_on_node(bytes_of(own), true, MPI_COMM_WORLD, &wait);
   REQUIRE(memory.all != nullptr);
   CHECK(files_of_this_process() == 0);
   CHECK(memory.own == own);
@@ -63,6 +64,7 @@ TEST_CASE("shared memory that one process cannot have, none has") {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   // More than any address space has, on one of them.
   const Index bytes = own == size - 1 ? Index{1} << 60 : 4096;
-  CHECK(detail::share_on_node(bytes, MPI_COMM_WORLD, &wait).all == nullptr);
+  CHECK(detail::share_on_node(bytes, true, MPI_COMM_WORLD, &wait).all == nullptr);
+  CHECK(detail::share_on_node(4096, own != size - 1, MPI_COMM_WORLD, &wait).all == nullptr);
   CHECK(files_of_this_process() == 0);
 }

@@ -288,7 +288,7 @@ class MpiContext {
   /// `handles` owns it from now on. Collective over: all processes.
   SharedMemory take_memory(Index bytes, MpiHandles& handles) {
     NodeMemory taken = spare_.take(bytes);
-    if (taken.all == nullptr) taken = share(bytes);
+    if (taken.all == nullptr) taken = share(bytes, true);
     if (taken.all == nullptr) return {};
     handles.memories.push_back(taken);
     return taken.memory();
@@ -305,9 +305,9 @@ class MpiContext {
     check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
   }
 
-  /// Shares memory of the node. Collective over: its processes.
-  NodeMemory share(Index bytes) {
-    return share_on_node(bytes, node_, [&](MPI_Request* request, const char* function) {
+  /// Shares memory of the node where all find room. Collective over: its processes.
+  NodeMemory share(Index bytes, bool room) {
+    return share_on_node(bytes, room, node_, [&](MPI_Request* request, const char* function) {
       wait(request, 1, automatic_, function);
     });
   }
@@ -339,10 +339,7 @@ class MpiContext {
     check(MPI_Allgather(&least, 1, MPI_INT, nodes_.data(), 1, MPI_INT, comm_), "MPI_Allgather");
 
     const Index bytes = static_cast<Index>(Blackboard::bytes_for(node_size_));
-    int room = shared_memory_has(bytes, 1) ? 1 : 0;
-    check(MPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_INT, MPI_MIN, node_), "MPI_Allreduce");
-    if (room == 0) return open_private_blackboard();
-    board_memory_ = share(place_on_node == 0 ? bytes : 0);
+    board_memory_ = share(place_on_node == 0 ? bytes : 0, shared_memory_has(bytes, 1));
     if (board_memory_.all == nullptr) return open_private_blackboard();
     board_ = std::make_unique<Blackboard>(board_memory_.part(0), places_on_node_);
   }

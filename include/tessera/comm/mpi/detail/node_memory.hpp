@@ -5,7 +5,7 @@
 /// it by blocking collectives, which spin: with eight processes on two cores that takes as long as
 /// a hundred small messages.
 ///
-///     NodeMemory memory = share_on_node(bytes, node, [&](MPI_Request* request, const char* of) { … });
+///     NodeMemory memory = share_on_node(bytes, true, node, [&](MPI_Request* request, const char* of) { … });
 ///     memory.part(2);   // where the part of MPI rank 2 of `node` begins, here
 ///
 /// Laws: all processes get the memory or none does; a part begins at a page and is zero at first;
@@ -86,9 +86,11 @@ class SharedFile {
   bool made_ = false;
 };
 
-/// Returns `bytes` from each process of `comm`, all on one node, or nothing on all. wait(request,
-/// function) waits for a call. Collective over: these. Communication: two small calls.
-template <class Wait> NodeMemory share_on_node(Index bytes, MPI_Comm comm, const Wait& wait) {
+/// Returns `bytes` from each process of `comm`, all on one node; nothing on all where one of them
+/// finds no `room` or cannot have it. wait(request, function) waits for a call. Collective over:
+/// these. Communication: two small calls.
+template <class Wait>
+NodeMemory share_on_node(Index bytes, bool room, MPI_Comm comm, const Wait& wait) {
   NodeMemory made;
   int size = 0;
   check(MPI_Comm_rank(comm, &made.own), "MPI_Comm_rank");
@@ -101,17 +103,18 @@ template <class Wait> NodeMemory share_on_node(Index bytes, MPI_Comm comm, const
   std::int64_t facts[3] = {bytes, ::getpid(), static_cast<std::int64_t>(now)};
   SharedFile own(name_of(facts[1], facts[2]));
   const bool leads = made.own == 0;
-  if (leads && !own.make()) facts[2] = -1;
+  if (!room || (leads && !own.make())) facts[0] = -1;
   std::vector<std::int64_t> all(3 * static_cast<std::size_t>(size));
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallgather(facts, 3, MPI_INT64_T, all.data(), 3, MPI_INT64_T, comm, &request),
         "MPI_Iallgather");
   wait(&request, "MPI_Iallgather");
-  if (all[2] < 0) return {};
 
   made.begins.push_back(0);
-  for (std::size_t i = 0; i < all.size(); i += 3)
+  for (std::size_t i = 0; i < all.size(); i += 3) {
+    if (all[i] < 0) return {};
     made.begins.push_back(made.begins.back() + round_up(all[i], NodeMemory::page));
+  }
   const Index total = max_of(made.begins.back(), NodeMemory::page);
   SharedFile others(name_of(all[1], all[2]));
   SharedFile& file = leads ? own : others;

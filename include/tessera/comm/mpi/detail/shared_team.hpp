@@ -49,26 +49,22 @@ inline std::unique_ptr<SharedTeam> make_shared_team(MpiContext& context, MpiHand
   const auto wait = [&](MPI_Request* request, const char* function) {
     context.wait(request, 1, settings.wait, function);
   };
-  const auto all = [&](bool own) {
-    int yes = own ? 1 : 0;
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(MPI_IN_PLACE, &yes, 1, MPI_INT, MPI_MIN, comm, &request),
-          "MPI_Iallreduce");
-    wait(&request, "MPI_Iallreduce");
-    return yes != 0;
-  };
-  if (!all(shared_memory_has(bytes, context.node_size()))) return nullptr;
-  const NodeMemory memory = share_on_node(bytes, comm, wait);
+  const bool room = shared_memory_has(bytes, context.node_size());
+  const NodeMemory memory = share_on_node(bytes, room, comm, wait);
   if (memory.all == nullptr) return nullptr;
   handles.keep(comm, memory);
-  const bool there = populate(memory.memory().base, bytes);
-  if (there) {
+  int there = populate(memory.memory().base, bytes) ? 1 : 0;
+  if (there != 0) {
     auto* const flags = memory.part(memory.own);
     new (flags) SharedFlags{};
     for (std::size_t i = 0; i < max_shared_blocks; ++i)
       new (flags + sizeof(SharedFlags) + i * sizeof(SharedTurns)) SharedTurns{};
   }
-  if (!all(there)) return nullptr;  // from here on all flags are zero
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Iallreduce(MPI_IN_PLACE, &there, 1, MPI_INT, MPI_MIN, comm, &request),
+        "MPI_Iallreduce");
+  wait(&request, "MPI_Iallreduce");
+  if (there == 0) return nullptr;  // from here on all flags are zero
 
   std::vector<SharedMember> team;
   for (int i = 0; i < static_cast<int>(members.size()); ++i) {
