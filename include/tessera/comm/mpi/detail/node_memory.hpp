@@ -31,12 +31,15 @@ namespace tessera::detail {
 
 inline constexpr const char* shared_folder = "/dev/shm";
 
-/// Returns whether `bytes` for each process of the node are a modest part of its shared memory.
-inline bool shared_memory_has(Index bytes, int processes) {
+/// Returns how many bytes of the node's shared memory are free; 0 where it has none.
+inline Index shared_memory_free() {
   struct statvfs stat {};
-  if (statvfs(shared_folder, &stat) != 0) return false;
-  const Index free = static_cast<Index>(stat.f_bavail) * static_cast<Index>(stat.f_frsize);
-  return bytes <= free / processes / 4;
+  if (statvfs(shared_folder, &stat) != 0) return 0;
+  return static_cast<Index>(stat.f_bavail) * static_cast<Index>(stat.f_frsize);
+}
+/// Returns whether `bytes` for each process of the node are a modest part of that.
+inline bool shared_memory_has(Index bytes, int processes) {
+  return bytes <= shared_memory_free() / processes / 4;
 }
 
 /// A part from each process of a communicator, all mapped here.

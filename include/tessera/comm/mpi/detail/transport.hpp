@@ -7,7 +7,6 @@
 ///
 /// Laws: those of comm/mpi/transport.hpp.
 #include <mpi.h>
-#include <sys/statvfs.h>
 
 #include <cstdint>
 #include <memory>
@@ -158,10 +157,7 @@ class MpiTransport final : public Transport {
   /// Returns how many bytes this process may have; 0 when the node's shared memory is too small.
   /// Making it succeeds even so, and the first touch beyond the limit is a SIGBUS.
   Index fitting(Index bytes) const {
-    struct statvfs stat {};
-    if (statvfs(shared_folder, &stat) != 0) return 0;
-    const Index free = static_cast<Index>(stat.f_bavail) * static_cast<Index>(stat.f_frsize);
-    const Index share = free / context_->node_size();
+    const Index share = shared_memory_free() / context_->node_size();
     constexpr Index page = NodeMemory::page;
     if (bytes < 0) return min_of(Index{256} << 20, share / 4) / page * page;
     return bytes <= share / 8 * 7 ? round_up(bytes, page) : 0;
