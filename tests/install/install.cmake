@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds tests/install/user with Tessera got in one way, word for word as README.md says it, and runs that on two processes.
-#   CASE    find_package, add_subdirectory (or openmpi: the same with that MPI) or fetch_content (with tessera::compiled); plan_installed, plan_package (a package of the plans alone) and
-#           plan_subdirectory, where nothing but the standard library can be found; parents_targets, where the project
-#           around has found everything
+#   CASE    find_package, add_subdirectory (or openmpi: the same with that MPI) or fetch_content (with tessera::compiled and
+#           precompiled headers); plan_installed, plan_package (a package of the plans alone) and plan_subdirectory, where
+#           nothing but the standard library can be found; parents_targets, where the project around has found everything
 cmake_minimum_required(VERSION 3.25)
 
 function(step)
@@ -14,14 +14,15 @@ function(step)
   endif()
 endfunction()
 
-# Writes the block of README.md that begins with the named command to a file.
+# Writes the block of README.md that begins with the named command to a file: how Tessera is got, or how the program `user` uses it.
 function(from_readme file command)
   file(READ "${ROOT}/README.md" text)
   string(REGEX MATCH "```cmake\n(${command}[^`]*)```" found "${text}")
   if(NOT found)
     message(FATAL_ERROR "README.md has no block of cmake that begins with ${command}.")
   endif()
-  string(REGEX REPLACE "target_link_libraries[^\n]*\n" "" block "${CMAKE_MATCH_1}")
+  string(REPLACE "target_link_libraries(app PRIVATE tessera::tessera)\n" "" block "${CMAKE_MATCH_1}")
+  string(REPLACE "(app " "(user " block "${block}")
   file(WRITE "${file}" "${block}")
 endfunction()
 
@@ -38,7 +39,8 @@ elseif(CASE MATCHES "^(add_subdirectory|openmpi)$")
   from_readme("${user}/way.cmake" add_subdirectory)
 elseif(CASE STREQUAL "fetch_content")
   from_readme("${user}/way.cmake" "include\\(FetchContent")
-  list(APPEND options "-DFETCHCONTENT_SOURCE_DIR_TESSERA=${ROOT}" -DLIBRARY=tessera::compiled)
+  from_readme("${user}/uses.cmake" "target_link_libraries\\(app PRIVATE tessera::compiled")
+  list(APPEND options "-DFETCHCONTENT_SOURCE_DIR_TESSERA=${ROOT}" "-DUSES=${user}/uses.cmake")
 elseif(CASE STREQUAL "plan_installed")
   file(WRITE "${user}/way.cmake" "find_package(tessera REQUIRED COMPONENTS plan)\n")
   set(options ${nothing})
