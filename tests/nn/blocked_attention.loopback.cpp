@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attention by blocks of keys against attention by all scores: values and gradients under all
-// rules, ragged blocks, masks, dropout, half types, what is empty; and memory and payload on paper.
+// Attention by blocks of keys, and causal attention by tiles of queries, against attention by all
+// scores: values and gradients under all rules, ragged blocks, masks, dropout, half types, what is
+// empty; and memory and payload on paper.
 #include <tessera/op/compile.hpp>
 
 #include "nn/layer_cases.hpp"
@@ -28,6 +29,7 @@ const Setup setups[] = {
      2,
      {.causal = true, .dropout = {.rate = 0.3, .seed = 9}},
      1},
+    {"causal and dropout", 2, 7, 7, 3, {.causal = true, .dropout = {.rate = 0.3, .seed = 9}}},
     {"all keys masked, causal", 2, 5, 5, 1, {.causal = true}, 2},
 };
 struct Masked {
@@ -91,7 +93,7 @@ TEST_CASE("attention by blocks equals attention by all scores, for every length 
     for (const Setup& setup : setups) {
       CAPTURE(std::string(setup.name));
       const auto whole = numbers_of<Whole>(mesh, setup, setup.options);
-      for (const Index block : {1, 2, 3, 7, 100})
+      for (const Index block : {0, 1, 2, 3, 7, 100})  // 0: tiles of queries alone
         for (const Index queries : {0, 1, 3}) {
           CAPTURE(block);
           CAPTURE(queries);
@@ -118,7 +120,7 @@ TEST_CASE("attention by blocks equals attention by all scores under all rules") 
         for (int draw = 0; draw < 3; ++draw) {
           seed = Dropout::mixed(seed);
           const Setup& setup = setups[seed % std::size(setups)];
-          const Index block = static_cast<Index>(1 + seed / 16 % 5),
+          const Index block = static_cast<Index>(seed / 16 % 6),
                       queries = static_cast<Index>(seed / 256 % 4);
           const auto whole = numbers_of<R>(mesh, setup, setup.options);
           const auto made = numbers_of<R>(mesh, setup, with_blocks(setup.options, block, queries));
@@ -167,6 +169,9 @@ TEST_CASE("attention by blocks of nothing") {
         using R = SequenceSplit<data, model>;
         CHECK(worst(numbers_of<R>(mesh, setup, with_blocks(setup.options, 2)),
                     numbers_of<R>(mesh, setup, setup.options)) == 0);
+        using Heads = TensorParallel<data, model>;
+        CHECK(worst(numbers_of<Heads>(mesh, setup, with_blocks(setup.options, 0, 2)),
+                    numbers_of<Heads>(mesh, setup, setup.options)) == 0);
       }
   });
 }
@@ -196,7 +201,7 @@ TEST_CASE("memory for attention by blocks grows as the text, on paper and measur
       CHECK(peaks.back() < 12 * text + 3 * scores);
     }
     for (std::size_t i = 1; i < peaks.size(); ++i) CHECK(peaks[i] < 2 * peaks[i - 1]);
-    CHECK(long_program<R>(4096, options).peak_bytes() > 20 * peaks[2]);
+    CHECK(long_program<R>(4096, with_blocks(options, 0, 4096)).peak_bytes() > 20 * peaks[2]);
   };
   check(std::type_identity<TensorParallel<data, model>>{}, 4 * 2 * 2, 128, 1);
   check(std::type_identity<SequenceSplit<data, model>>{}, 4 * 8 * 2, 0, 4);
@@ -242,9 +247,40 @@ TEST_CASE("attention by blocks sends no more than attention by all scores") {
   CHECK(blocks == whole + queries_and_keys + rows);
 }
 
+TEST_CASE("causal attention by tiles of queries computes less, and sends what all scores send") {
+  const auto check = [&]<class R>(std::type_identity<R>) {
+    const AttentionOptions options{.causal = true};
+    const Program tiles = long_program<R>(1024, options),
+                  whole = long_program<R>(1024, with_blocks(options, 0, 1024));
+    // Eight tiles see 1, 2 … 8 eighths of the keys; sums of rows and of gradients are the rest.
+    CHECK(static_cast<double>(tiles.flops()) ==
+          doctest::Approx(static_cast<double>(whole.flops()) * 9 / 16).epsilon(0.03));
+    CHECK(tiles.payload_bytes() == whole.payload_bytes());
+    CHECK(tiles.messages() == whole.messages());
+    CHECK(tiles.peak_bytes() < whole.peak_bytes());
+  };
+  check(std::type_identity<DataParallel<BothAxes>>{});
+  check(std::type_identity<TensorParallel<data, model>>{});
+  // Not where products or gradients are sums over processes: each tile's would be one.
+  const auto whole = [&]<class R>(std::type_identity<R>) {
+    const AttentionOptions options{.causal = true};
+    CHECK(long_program<R>(1024, options).flops() ==
+          long_program<R>(1024, with_blocks(options, 0, 1024)).flops());
+  };
+  whole(std::type_identity<SplitElements>{});
+  whole(std::type_identity<SequenceSplit<data, model>>{});
+  whole(std::type_identity<More<AxisRule<logical::repeats, data>>>{});
+  CHECK(detail::causal_tiles(64, {.causal = true}).size() == 1);
+  CHECK(detail::causal_tiles(65, {.causal = true}).size() == 2);
+  CHECK(detail::causal_tiles(4096, {.causal = true}).size() == 8);
+  CHECK(detail::causal_tiles(4096, {.causal = true, .first = -1}).size() == 1);
+  CHECK(detail::causal_tiles(4096, {}).size() == 1);
+}
+
 TEST_CASE("attention by blocks in narrow elements, compiled, and its second derivatives") {
   on_mesh(1, 1, [](const ProcessMesh<Grid>& mesh) {
-    const AttentionOptions options{.causal = true}, blocked = with_blocks(options, 3, 4);
+    const AttentionOptions options{.causal = true}, blocked = with_blocks(options, 3, 4),
+                                                    tiled = with_blocks(options, 0, 4);
     const auto numbers = [&]<class T>(T, const AttentionOptions& given) {
       const auto made = step_of(projected_on<Under<T, Grid, Whole>>(mesh, 2, 10, 10, 2, 8), given);
       std::vector<double> all;
@@ -252,10 +288,12 @@ TEST_CASE("attention by blocks in narrow elements, compiled, and its second deri
       return all;
     };
     const auto exact = numbers(double{}, options);
-    CHECK(worst(numbers(double{}, blocked), exact) < 1e-12);
-    CHECK(worst(numbers(float{}, blocked), exact) < 1e-5);
-    CHECK(worst(numbers(half{}, blocked), exact) < 2e-2);
-    CHECK(worst(numbers(bfloat16{}, blocked), exact) < 1e-1);
+    for (const AttentionOptions& told : {blocked, tiled}) {
+      CHECK(worst(numbers(double{}, told), exact) < 1e-12);
+      CHECK(worst(numbers(float{}, told), exact) < 1e-5);
+      CHECK(worst(numbers(half{}, told), exact) < 2e-2);
+      CHECK(worst(numbers(bfloat16{}, told), exact) < 1e-1);
+    }
 
     const auto given = projected_on<On<Whole>>(mesh, 2, 7, 7, 2, 8);
     const auto second = [&](const AttentionOptions& told) {
@@ -265,10 +303,12 @@ TEST_CASE("attention by blocks in narrow elements, compiled, and its second deri
              })(given)
           .gradient;
     };
-    std::vector<double> by_blocks, by_all;
+    std::vector<double> by_blocks, by_tiles, by_all;
     append(by_blocks, second(blocked));
+    append(by_tiles, second(tiled));
     append(by_all, second(options));
     CHECK(worst(by_blocks, by_all) < 1e-10);
+    CHECK(worst(by_tiles, by_all) < 1e-10);
   });
 }
 
@@ -286,11 +326,13 @@ TEST_CASE("a layer of attention by blocks, compiled too") {
     };
     const AttentionOptions options{.causal = true, .rotary = true, .dropout = {.rate = 0.2}};
     auto compiled = compile(f);
-    std::vector<double> whole, blocks, again;
+    std::vector<double> whole, blocks, tiles, again;
     append(whole, f(options));
     append(blocks, f(with_blocks(options, 2, 3)));
+    append(tiles, f(with_blocks(options, 0, 3)));
     append(again, compiled(with_blocks(options, 2, 3)));
     CHECK(worst(blocks, whole) < 1e-12);
+    CHECK(worst(tiles, whole) < 1e-12);
     CHECK(worst(again, whole) < 1e-12);
   });
 }

@@ -125,7 +125,8 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, Where wh
 /// split an all-gather of keys and one of values; weights that are split along embed are gathered.
 /// Collective over the mesh. Throws ShapeError when extents disagree, UsageError when a number of
 /// the options is negative. Source: Vaswani et al. (2017), section 3.2; Ainslie et al., "GQA"
-/// (2023); by blocks as in nn/blocked_attention.hpp.
+/// (2023); by blocks as in nn/blocked_attention.hpp; causal ones, where sequences are whole, by
+/// tiles of queries (nn/detail/causal_tiles.hpp).
 template <class U, TypedTensor A, TypedTensor C, class V = AllValid>
 A attention(const Attention<U>& layer, const A& x, const C& context,
             const AttentionOptions& options = {}, const V& valid = {},

@@ -28,8 +28,8 @@ struct AttentionOptions {
   /// So many keys at a time, and their scores alone are in memory (nn/blocked_attention.hpp); 0:
   /// all.
   Index block = 0;
-  /// So many queries at a time, where a process has all of a text; 0: as many as keys, and no fewer
-  /// than 256.
+  /// So many queries at a time, where a process has all of a text; 0: with `block` as many as keys,
+  /// and no fewer than 256, without it an eighth of all, and no fewer than 64.
   Index queries = 0;
   /// Where `block` is 0 and a process's scores have more bytes than this, keys come in blocks whose
   /// scores have no more; 0: never.

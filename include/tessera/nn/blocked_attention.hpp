@@ -28,10 +28,12 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/attention_scores.hpp>
 #include <tessera/nn/detail/block_attention.hpp>
+#include <tessera/nn/detail/causal_tiles.hpp>
 #include <tessera/op/reshard.hpp>
 
 namespace tessera {
@@ -108,8 +110,9 @@ detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, cons
 }
 
 namespace detail {
-/// Returns the heads, by blocks of keys where the options say so. Communication: that of attended
-/// or blocked_attention. Collective over the mesh.
+/// Returns the heads, by blocks of keys where the options say so, and else by tiles of queries
+/// where no scores of later keys are needed. Communication: that of attended or blocked_attention.
+/// Collective over the mesh.
 template <TypedTensor Q, TypedTensor K, TypedTensor V, class M>
 HeadsOf<Q, K, V> attend(const Q& q, const K& k, const V& v, AttentionOptions options,
                         const M& valid, Where where) {
@@ -118,8 +121,11 @@ HeadsOf<Q, K, V> attend(const Q& q, const K& k, const V& v, AttentionOptions opt
   if (options.block == 0 && options.scores_bytes > 0)
     options.block = block_within(options, q.extents(), k.extent(1), q.core().mesh()->shape(),
                                  Scores::sharding(), sizeof(ComputeType<typename Q::value_type>));
-  return options.block > 0 ? blocked_attention(q, k, v, options, valid, where)
-                           : attended(q, k, v, options, valid, where);
+  if (options.block > 0) return blocked_attention(q, k, v, options, valid, where);
+  if constexpr (std::is_same_v<M, AllValid> && tiles_allowed<Q, K, V>())
+    if (const std::vector<Span> tiles = causal_tiles(q.extent(1), options); tiles.size() > 1)
+      return attended_in_tiles(tiles, q, k, v, options, where);
+  return attended(q, k, v, options, valid, where);
 }
 }  // namespace detail
 
