@@ -94,10 +94,6 @@ template <class F, class... T>
 inline constexpr bool in_registers = !ComputesMuch<F> && !HasCommonWay<F, ComputeType<T>...>;
 
 #if defined(TESSERA_AVX512)
-template <class T> struct ShortLanes {
-  alignas(64) T lane[short_lanes];
-  ShortLanes() {}  // leaves them uninitialized
-};
 template <class C, class F, class... T>
 TESSERA_INLINE inline void lanes_loop(const F f, C* out, const T*... in) {
   TESSERA_SIMD
