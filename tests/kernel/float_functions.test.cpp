@@ -75,6 +75,20 @@ TEST_CASE("float functions stay within their stated errors") {
 }
 
 namespace {
+/// The number of functions that do not keep the sign of zero.
+template <class T, class... F> int other_zeros(F... f) {
+  const auto sign = [](T x) { return std::signbit(static_cast<double>(x)); };
+  return (0 + ... + (sign(f(T(0.0f))) || !sign(f(T(-0.0f))) || f(T(-0.0f)) != T(0.0f)));
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("functions that are odd near zero keep its sign", T, float, double, half,
+                   bfloat16) {
+  CHECK(other_zeros<T>(fn::Sin{}, fn::Tan{}, fn::Tanh{}, fn::Sinh{}, fn::Erf{}, fn::Expm1{},
+                       fn::Log1p{}, fn::Gelu{}, fn::GeluTanh{}, fn::Silu{}) == 0);
+}
+
+namespace {
 template <class T> T of_bits(int bits) {
   return std::bit_cast<T>(static_cast<std::uint16_t>(bits));
 }
