@@ -82,9 +82,9 @@ TEST_CASE_TEMPLATE("maps of half types round once what floats give, for every pa
     CHECK(wrong == 0);
   };
   for (const Index length : {1, 7, 513, 65536}) {
-    check(fn::Exp{}, length);
+    check(fn::Tanh{}, length);
     check(fn::Relu{}, length);
-    check(fn::Sin{}, length);
+    check(fn::Tan{}, length);
     check(fn::Negate{}, length);
   }
   detail::map<float>(fn::Cast<float>{}, flat, wide.data(), x.data());

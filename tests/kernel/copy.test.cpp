@@ -48,6 +48,29 @@ TEST_CASE("a transpose of a small matrix") {
   CHECK(to.values() == std::vector<float>{0, 3, 1, 4, 2, 5});
 }
 
+TEST_CASE("runs whose source lies closer along another dimension, and rows read backward") {
+  for (const Index run : {3, 40, 64, 130, 300, 700}) {
+    CAPTURE(run);
+    Case apart;
+    add(apart, {3, 19, 20, run}, {19 * 20 * run, run, 19 * run, 1},
+        {19 * 20 * run, 20 * run, run, 1});
+    check<float>(apart);
+    check<double>(apart);
+    Case backward;
+    backward.from_size = backward.to_size = 20 * 5 * run;
+    backward.copies.push_back({.extents = {5, 20, run},
+                               .from_offset = 19 * run,
+                               .from_strides = {20 * run, -run, 1},
+                               .to_strides = {run, 5 * run, 1}});
+    check<float>(backward);
+    backward.copies[0] = {.extents = {100, run},
+                          .from_offset = 99 * run,
+                          .from_strides = {-run, 1},
+                          .to_strides = {run, 1}};
+    check<double>(backward);
+  }
+}
+
 TEST_CASE("random boxes, strides and lists equal plain loops") {
   Random random(1);
   for (int round = 0; round < 300; ++round) {

@@ -3,6 +3,7 @@
 // The float functions that loops vectorise, against double libm, and their edges.
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -71,6 +72,83 @@ TEST_CASE("float functions stay within their stated errors") {
   check("atan", 1, fn::Atan{}, [](double x) { return std::atan(x); });
   check("cbrt", 1, fn::Cbrt{}, [](double x) { return std::cbrt(x); });
   check("asinh", 2, fn::Asinh{}, [](double x) { return std::asinh(x); });
+}
+
+namespace {
+/// The number of functions that do not keep the sign of zero.
+template <class T, class... F> int other_zeros(F... f) {
+  const auto sign = [](T x) { return std::signbit(static_cast<double>(x)); };
+  return (0 + ... + (sign(f(T(0.0f))) || !sign(f(T(-0.0f))) || f(T(-0.0f)) != T(0.0f)));
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("functions that are odd near zero keep its sign", T, float, double, half,
+                   bfloat16) {
+  CHECK(other_zeros<T>(fn::Sin{}, fn::Tan{}, fn::Tanh{}, fn::Sinh{}, fn::Erf{}, fn::Expm1{},
+                       fn::Log1p{}, fn::Gelu{}, fn::GeluTanh{}, fn::Silu{}) == 0);
+}
+
+namespace {
+template <class T> T of_bits(int bits) {
+  return std::bit_cast<T>(static_cast<std::uint16_t>(bits));
+}
+/// Compares f with libm for all numbers of a half type from `least` on, and its map with f.
+template <class T, class F, class G> void check_short(F f, G exact, double least = -infinity) {
+  std::vector<T> x, y(65536);
+  for (int bits = 0; bits < 65536; ++bits) x.push_back(of_bits<T>(bits));
+  detail::map(f, detail::LocalMap{{65536}, {{1}}}, y.data(), x.data());
+  const auto same = [](T a, T b) {
+    return std::memcmp(&a, &b, sizeof a) == 0 ||
+           (std::isnan(static_cast<float>(a)) && std::isnan(static_cast<float>(b)));
+  };
+  int wrong = 0, other = 0, numbers = 0, not_nearest = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const T made = f(x[i]);
+    other += !same(made, y[i]);
+    const double wanted = exact(static_cast<double>(x[i]));
+    const T nearest = static_cast<T>(wanted);
+    if (std::isnan(wanted)) wrong += !std::isnan(static_cast<float>(made));
+    if (std::isnan(wanted) || static_cast<double>(x[i]) < least) continue;
+    ++numbers;
+    if (same(made, nearest)) continue;
+    ++not_nearest;
+    // Neighbours, of which the other one is nearer, but hardly.
+    const double a = static_cast<double>(made), b = static_cast<double>(nearest);
+    const bool alike = std::signbit(a) == std::signbit(b) && std::isfinite(a) && std::isfinite(b);
+    wrong += !(alike && std::abs(a - wanted) <= 0.52 * std::abs(a - b));
+  }
+  CHECK(other == 0);
+  CHECK(wrong == 0);
+  CHECK(not_nearest < numbers / 100);
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("functions of half types give the nearest number, or one that is hardly less so",
+                   T, half, bfloat16) {
+  check_short<T>(fn::Exp{}, [](double x) { return std::exp(x); });
+  check_short<T>(fn::Erf{}, [](double x) { return std::erf(x); });
+  check_short<T>(fn::Sin{}, [](double x) { return std::sin(x); });
+  check_short<T>(fn::Cos{}, [](double x) { return std::cos(x); });
+  check_short<T>(
+      fn::Gelu{}, [](double x) { return 0.5 * x * std::erfc(-x * std::sqrt(0.5)); }, -6);
+  // In rows that are no whole vectors, to every second element.
+  const Index rows = 9, columns = 77;
+  std::vector<T> x, y(2 * rows * columns, T(7.0f));
+  for (Index i = 0; i < rows * columns; ++i)
+    x.push_back(static_cast<T>(0.02f * static_cast<float>(i) - 7));
+  detail::map(fn::Gelu{},
+              {.extents = {rows, columns}, .strides = {{columns, 1}}, .result = {2 * columns, 2}},
+              y.data(), x.data());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const T wanted = i % 2 == 0 ? fn::Gelu{}(x[i / 2]) : T(7.0f);
+    REQUIRE(y[i].bits() == wanted.bits());
+  }
+  for (int bits = 0; bits < 65536; ++bits)
+    if (const T number = of_bits<T>(bits);
+        number < T(-6) && std::isfinite(static_cast<float>(number))) {
+      REQUIRE(fn::Gelu{}(number) <= T(0));
+      REQUIRE(static_cast<double>(fn::Gelu{}(number)) >= -6e-9);
+    }
 }
 
 TEST_CASE("powers of floats") {

@@ -149,7 +149,7 @@ TEST_CASE_TEMPLATE("NaN wins in whole blocks, and the signs of zeros count", T, 
     return std::pair(found, std::signbit(found));
   };
   using Found = std::pair<double, bool>;
-  for (const std::size_t n : {255u, 256u, 257u, 512u, 700u})
+  for (const std::size_t n : {16u, 31u, 32u, 33u, 255u, 256u, 257u, 512u, 700u})
     for (const std::size_t place : {std::size_t{0}, std::size_t{1}, n / 2, n - 1}) {
       CAPTURE(n);
       CAPTURE(place);
@@ -215,6 +215,21 @@ TEST_CASE("the bits do not depend on how the work is split") {
     const detail::LocalReduce repeated{{40, 30}, {0, 1}, {n / 30}, {30}};
     const std::vector<float> many = run(Reduction::sum, repeated, x);
     for (std::size_t i = 0; i < many.size(); ++i) CHECK(many[i] == wide[i % 30]);
+  }
+}
+
+TEST_CASE_TEMPLATE("sums of elements that lie apart have the bits of those side by side", T, float,
+                   double, half, bfloat16) {
+  detail::use_element<T>();
+  Random random(13);
+  const Index n = 1300;
+  std::vector<T> x(static_cast<std::size_t>(n)), apart(static_cast<std::size_t>(2 * n));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = apart[2 * i] = static_cast<T>(static_cast<float>(random() >> 8) * 0x1p-20f - 7.3f);
+  for (const Index count : {1, 255, 256, 257, 512, 1300}) {
+    CAPTURE(count);
+    CHECK(run(Reduction::sum, {{1}, {1}, {count}, {1}}, x) ==
+          run(Reduction::sum, {{1}, {1}, {count}, {2}}, apart));
   }
 }
 

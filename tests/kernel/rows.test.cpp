@@ -206,6 +206,38 @@ TEST_CASE("rows across memory, several reduced dimensions, long rows") {
   }
 }
 
+TEST_CASE_TEMPLATE("find: the first place of a value in rows of any length", T, float, double, half,
+                   bfloat16, std::int8_t, std::int16_t, std::int64_t) {
+  detail::use_element<T>();
+  const auto found = [](const std::vector<T>& x, T value) {
+    const test::Buffer<T> in(x), best({value});
+    const test::Buffer<std::int64_t> place({7});
+    const Index n = static_cast<Index>(x.size());
+    detail::find(dtype_of<T>, {{{1}, {1}, {n}, {1}}, 0, {1}}, in.data(), best.data(), place.data());
+    return place.values()[0];
+  };
+  for (const Index n : {1, 15, 16, 17, 255, 256, 257, 512, 1000})
+    for (const Index place : {Index{0}, n / 3, n / 2, n - 1}) {
+      CAPTURE(n);
+      CAPTURE(place);
+      std::vector<T> x(static_cast<std::size_t>(n), static_cast<T>(3));
+      const auto set = [&](T value) {
+        x[static_cast<std::size_t>(place)] = value;
+        if (place + 3 < n) x[static_cast<std::size_t>(place + 3)] = value;
+      };
+      set(static_cast<T>(5));
+      CHECK(found(x, static_cast<T>(5)) == place);
+      CHECK(found(x, static_cast<T>(4)) == detail::not_found);
+      if constexpr (!std::is_integral_v<T>) {
+        set(static_cast<T>(-0.0f));
+        CHECK(found(x, static_cast<T>(0.0f)) == place);
+        set(static_cast<T>(std::numeric_limits<float>::quiet_NaN()));
+        CHECK(found(x, static_cast<T>(std::numeric_limits<float>::quiet_NaN())) == place);
+        CHECK(found(x, static_cast<T>(5)) == detail::not_found);
+      }
+    }
+}
+
 TEST_CASE("scan: lines in memory and across it, from both ends, with what comes before") {
   detail::use_element<std::int32_t>();
   detail::use_element<bool>();

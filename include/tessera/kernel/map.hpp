@@ -9,9 +9,10 @@
 ///     detail::map(fn::Add{}, detail::LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y, x, bias);
 ///
 /// Laws: map(f)(x)[i] == f(x[i]) for every i (a generic f gets half types as float, and its result
-/// is rounded once); the gaps of a result with strides are not written; the result may be one of
-/// the operands, if that one has the same layout. A function with a fast path for common arguments
-/// (functions/number.hpp) tries it for each tile first.
+/// is rounded once; a function with a way of its own for half types takes that); the gaps of a
+/// result with strides are not written; the result may be one of the operands, if that one has the
+/// same layout. A function with a fast path for common arguments (functions/number.hpp) tries it
+/// for each tile first.
 #include <concepts>
 #include <type_traits>
 #include <utility>
@@ -175,7 +176,7 @@ void map(F f, const LocalMap& work, R* out, const T*... in) {
                 (std::same_as<Wide, ComputeType<T>> && ...))
     detail::map<R>(fn::Cast<Wide>{}, work, out, in...);
   else if constexpr (detail::Promotable<R, F, T...>)
-    detail::run_map(detail::Promoted<F, T...>{f}, work, out, in...);
+    detail::run_map(detail::as_promoted<R, F, T...>(f), work, out, in...);
   else
     detail::run_map(f, work, out, in...);
 }

@@ -47,7 +47,7 @@ template <class R, class F, class... T> struct LoopRunner {
   template <std::size_t... I>
   static void call(const F f, Index n, R* out, const void* const* in, std::index_sequence<I...>) {
     if constexpr (Promotable<R, F, T...>)
-      map_loop(Promoted<F, T...>{f}, n, out, static_cast<const T*>(in[I])...);
+      map_loop(as_promoted<R, F, T...>(f), n, out, static_cast<const T*>(in[I])...);
     else
       with_wide_vectors(
           [&]() TESSERA_INLINE { plain_loop(f, n, out, static_cast<const T*>(in[I])...); });

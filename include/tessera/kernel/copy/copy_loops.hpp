@@ -51,10 +51,11 @@ template <class T> void copy_run(T* to, const T* from, Index n) {
 
 /// Copies rows of short runs whose sources lie closer along another dimension: a few rows along
 /// that dimension at a time, so that reads are as long as possible while each row is still written
-/// in order.
+/// in order. Runs of whole cache lines may be written to more places in turn.
 template <class T>
 void copy_short_runs(const T* from, T* to, Index run, CopyDim outer, CopyDim near) {
-  const Index block = max_of(1, 1024 / static_cast<Index>(sizeof(T)) / run);
+  const Index bytes = run * static_cast<Index>(sizeof(T));
+  const Index block = bytes >= 256 ? 16 : max_of(1, 1024 / bytes);
   for (Index n = 0; n < near.extent; n += block)
     for (Index i = 0; i < outer.extent; ++i)
       for (Index k = n; k < min_of(near.extent, n + block); ++k)
@@ -73,10 +74,15 @@ template <class T> void copy_box(const CopyBox& box, const T* from, T* to) {
   if (inner.to == 1 && !runs)
     for (int d = 0; d < box.rank - 1; ++d)
       if (box.dim[d].from == 1) row = d;
-  if (runs && inner.extent * static_cast<Index>(sizeof(T)) < 512)
+  if (runs && inner.extent * static_cast<Index>(sizeof(T)) < 2048)
     for (int d = 0; d < row; ++d)
       if (magnitude(box.dim[d].from) < magnitude(box.dim[near < 0 ? row : near].from)) near = d;
-  const CopyDim outer = row >= 0 ? box.dim[row] : CopyDim{1, 0, 0};
+  CopyDim outer = row >= 0 ? box.dim[row] : CopyDim{1, 0, 0};
+  if (runs && outer.from < 0) {  // rows that are read in the order of memory come sooner
+    from += (outer.extent - 1) * outer.from;
+    to += (outer.extent - 1) * outer.to;
+    outer = {outer.extent, -outer.from, -outer.to};
+  }
   CopyDim rest[max_dims];
   Index at[max_dims];
   int rank = 0;

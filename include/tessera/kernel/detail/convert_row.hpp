@@ -77,12 +77,17 @@ __attribute__((target("avx,f16c"), noinline)) inline Index narrow_f16c(const flo
 #if defined(TESSERA_AVX512)
 typedef short Shorts16 __attribute__((vector_size(32)));
 typedef float Floats16 __attribute__((vector_size(64)));
+typedef int Integers16 __attribute__((vector_size(64)));
 typedef std::uint32_t Words16 __attribute__((vector_size(64)));
 typedef std::uint16_t Parts32 __attribute__((vector_size(64)));  // of as many words, low ones first
 inline constexpr short every = -1;                               // the mask of all elements
 
 /// The elements that are converted together.
 inline constexpr Index short_lanes = 16;
+template <class T> struct ShortLanes {
+  alignas(64) T lane[short_lanes];
+  ShortLanes() {}  // leaves them uninitialized
+};
 TESSERA_AVX512_INLINE inline void widen_lanes(const half* from, float* to) {
   Shorts16 in;
   std::memcpy(&in, from, sizeof(in));
@@ -95,25 +100,49 @@ TESSERA_AVX512_INLINE inline void narrow_lanes(const float* from, half* to) {
   const auto out = __builtin_ia32_vcvtps2ph512_mask(in, 0, Shorts16{}, every);
   std::memcpy(static_cast<void*>(to), &out, sizeof(out));
 }
-TESSERA_AVX512_INLINE inline void widen_lanes(const bfloat16* from, float* to) {
+/// By the builtin: g++ 12 widens vectors of integers in halves.
+TESSERA_AVX512_INLINE inline Words16 bits_of_lanes(const bfloat16* from) {
   Shorts16 in;
   std::memcpy(&in, from, sizeof(in));
-  const Words16 bits = __builtin_convertvector(in, Words16) << 16;
+  const auto wide = __builtin_ia32_pmovzxwd512_mask(in, Integers16{}, every);
+  return reinterpret_cast<Words16>(wide) << 16;
+}
+TESSERA_AVX512_INLINE inline void widen_lanes(const bfloat16* from, float* to) {
+  const Words16 bits = bits_of_lanes(from);
   const auto x = reinterpret_cast<Floats16>(bits);
   const Words16 out = x == x ? bits : bits | 0x0040'0000u;
   std::memcpy(to, &out, sizeof(out));
+}
+/// Rounds to the upper halves of words; a tie goes to the even one of its neighbours.
+TESSERA_AVX512_INLINE inline Words16 rounded_lanes(Words16 bits) {
+  const auto in = reinterpret_cast<Integers16>(bits), one = Integers16{} + 0x1'0000;
+  const Words16 below = bits + 0x7fffu;
+  const auto odd = __builtin_ia32_ptestmd512(in, one, every);
+  return reinterpret_cast<Words16>(__builtin_ia32_paddd512_mask(
+      in, Integers16{} + 0x8000, reinterpret_cast<Integers16>(below), odd));
+}
+TESSERA_AVX512_INLINE inline void write_high_parts(Words16 words, bfloat16* to) {
+  const auto parts = reinterpret_cast<Parts32>(words);
+  const auto out = __builtin_shufflevector(parts, parts, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23,
+                                           25, 27, 29, 31);
+  std::memcpy(static_cast<void*>(to), &out, sizeof(out));
 }
 TESSERA_AVX512_INLINE inline void narrow_lanes(const float* from, bfloat16* to) {
   Words16 bits;
   Floats16 x;
   std::memcpy(&bits, from, sizeof(bits));
   std::memcpy(&x, from, sizeof(x));
-  const Words16 below = bits + 0x7fffu;  // a tie goes to the even one of its neighbours
-  const Words16 near = (bits & 0x1'0000u) != 0u ? below + 1u : below;
-  const auto made = reinterpret_cast<Parts32>(x == x ? near : bits | 0x0040'0000u);
-  const auto out = __builtin_shufflevector(made, made, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23,
-                                           25, 27, 29, 31);
-  std::memcpy(static_cast<void*>(to), &out, sizeof(out));
+  const Words16 near = rounded_lanes(bits);
+  write_high_parts(x == x ? near : bits | 0x0040'0000u, to);
+}
+/// As narrow_lanes, where the low halves of NaNs are 0 and they are quiet.
+TESSERA_AVX512_INLINE inline void narrow_widened(const float* from, bfloat16* to) {
+  Words16 bits;
+  std::memcpy(&bits, from, sizeof(bits));
+  write_high_parts(rounded_lanes(bits), to);
+}
+TESSERA_AVX512_INLINE inline void narrow_widened(const float* from, half* to) {
+  narrow_lanes(from, to);
 }
 /// Of types that are computed as they are.
 template <class T> TESSERA_AVX512_INLINE inline void widen_lanes(const T* from, T* to) {
@@ -124,9 +153,7 @@ template <class T> TESSERA_AVX512_INLINE inline void narrow_lanes(const T* from,
 }
 /// As widen_lanes, but a NaN need not become quiet.
 TESSERA_AVX512_INLINE inline void read_lanes(const bfloat16* from, float* to) {
-  Shorts16 in;
-  std::memcpy(&in, from, sizeof(in));
-  const Words16 bits = __builtin_convertvector(in, Words16) << 16;
+  const Words16 bits = bits_of_lanes(from);
   std::memcpy(to, &bits, sizeof(bits));
 }
 template <class T, class C> TESSERA_AVX512_INLINE inline void read_lanes(const T* from, C* to) {
@@ -230,6 +257,24 @@ const ComputeType<T>* computed_row(const T* from, Index n,
     convert_row(from, n, buffer);
     return buffer;
   }
+}
+
+/// A bfloat16 that is read without a look for NaN: arithmetic and the last rounding make it quiet.
+struct BrainBits {
+  std::uint16_t bits;
+  operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }  // NOLINT
+};
+// The type as which a loop reads elements T: half is widened before, bfloat16 where it is read.
+template <class T> T read_type(const T*);
+float read_type(const half*);
+BrainBits read_type(const bfloat16*);
+template <class T> using ReadType = decltype(read_type(static_cast<const T*>(nullptr)));
+template <class T> const T* readable_row(const T* from, Index, T*) { return from; }
+inline const float* readable_row(const half* from, Index n, float* wide) {
+  return computed_row(from, n, wide);
+}
+inline const BrainBits* readable_row(const bfloat16* from, Index, BrainBits*) {
+  return reinterpret_cast<const BrainBits*>(from);
 }
 
 }  // namespace tessera::detail

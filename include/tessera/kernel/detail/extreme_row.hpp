@@ -8,6 +8,7 @@
 ///
 /// Laws: the bits are those of Fold's joins.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include <tessera/base/math.hpp>
@@ -19,30 +20,34 @@ namespace tessera::detail {
 /// Writes the maximum of n elements, or the `least` one, to `found`, unless there is a NaN.
 template <class C>
 TESSERA_INLINE inline bool extreme_row(const C* p, Index n, bool least, C& found) {
-  constexpr Index lanes = 256 / sizeof(C);  // independent of each other, in registers
+  // One vector, which stays in a register, and joins four at a time: in the order of memory, as
+  // line_chunk reads it.
+  constexpr Index lanes = 32 / sizeof(C), step = 4 * lanes;
   using Bits = BitsOf<C>;
-  if (n < lanes) return false;
+  if (n < step) return false;
+  const auto extreme = [least](C a, C b) TESSERA_INLINE { return (least ? a < b : a > b) ? a : b; };
+  const auto unordered = [](C a, C b)
+                             TESSERA_INLINE { return std::isunordered(a, b) ? ~Bits{0} : Bits{0}; };
   C best[lanes];
   Bits nans[lanes], any = 0, wins = 0;
   TESSERA_SIMD
   for (Index j = 0; j < lanes; ++j) {
     best[j] = p[j];
-    nans[j] = Bits{0} - Bits{p[j] != p[j]};
+    nans[j] = 0;
   }
-  for (Index i = lanes; i < n; i += lanes) {
-    const C* const x = p + min_of(i, n - lanes);  // the last ones once more
+  for (Index i = 0; i < n; i += step) {
+    const C* const x = p + min_of(i, n - step);  // the last ones once more
     TESSERA_SIMD
     for (Index j = 0; j < lanes; ++j) {
-      best[j] = (least ? x[j] < best[j] : x[j] > best[j]) ? x[j] : best[j];
-      nans[j] |= Bits{0} - Bits{x[j] != x[j]};
+      const C a = x[j], b = x[lanes + j], c = x[2 * lanes + j], d = x[3 * lanes + j];
+      best[j] = extreme(best[j], extreme(extreme(a, b), extreme(c, d)));
+      nans[j] |= unordered(a, b) | unordered(c, d);
     }
   }
   for (Index j = 0; j < lanes; ++j) any |= nans[j];
   if (any != 0) return false;
   for (Index half = lanes / 2; half > 0; half /= 2)
-    for (Index j = 0; j < half; ++j)
-      best[j] =
-          (least ? best[half + j] < best[j] : best[half + j] > best[j]) ? best[half + j] : best[j];
+    for (Index j = 0; j < half; ++j) best[j] = extreme(best[half + j], best[j]);
   found = best[0];
   if (found != 0) return true;
   const C zero = least ? -C(0) : C(0);  // which wins over the other one

@@ -72,6 +72,26 @@ concept Promotable = (!std::same_as<R, ComputeType<R>> || ... ||
     is_invocable_v<const F&, const ComputeType<T>&...>&& std::same_as<
         std::remove_cvref_t<std::invoke_result_t<const F&, const ComputeType<T>&...>>,
         ComputeType<R>>;
+/// The cheaper way of a function whose operand and result have one half type.
+template <class F> struct ShortWay {
+  KOKKOS_FORCEINLINE_FUNCTION float operator()(float x) const { return F::of_short(x); }
+};
+template <class F>
+  requires HasCommonWay<F, float>
+struct ShortWay<F> {
+  KOKKOS_FORCEINLINE_FUNCTION float operator()(float x) const { return F::of_short(x); }
+  KOKKOS_FORCEINLINE_FUNCTION bool common(float x) const { return F{}.common(x); }
+  KOKKOS_FORCEINLINE_FUNCTION float of_common(float x) const { return F::of_short_common(x); }
+};
+template <class F> inline constexpr bool of_short_way = false;
+template <class F> inline constexpr bool of_short_way<ShortWay<F>> = true;
+/// Returns f as a function of half types, for results R.
+template <class R, class F, class... T> auto as_promoted(const F& f) {
+  if constexpr (HasShortWay<F> && sizeof(R) == 2 && (std::same_as<R, T> && ...))
+    return Promoted<ShortWay<F>, T...>{};
+  else
+    return Promoted<F, T...>{f};
+}
 
 /// Holds a tile of elements that are computed in another type.
 template <class T> struct WideTile { alignas(64) ComputeType<T> buffer[map_tile]; };
@@ -94,10 +114,6 @@ template <class F, class... T>
 inline constexpr bool in_registers = !ComputesMuch<F> && !HasCommonWay<F, ComputeType<T>...>;
 
 #if defined(TESSERA_AVX512)
-template <class T> struct ShortLanes {
-  alignas(64) T lane[short_lanes];
-  ShortLanes() {}  // leaves them uninitialized
-};
 template <class C, class F, class... T>
 TESSERA_INLINE inline void lanes_loop(const F f, C* out, const T*... in) {
   TESSERA_SIMD
@@ -112,7 +128,10 @@ TESSERA_AVX512_INLINE inline void map_lanes(const F f, R* out, const T*... in) {
     else  // the last rounding makes NaNs quiet
       (read_lanes(in, wide.lane), ...);
     lanes_loop(f, made.lane, wide.lane...);
-    narrow_lanes(made.lane, out);
+    if constexpr (of_short_way<F>)
+      narrow_widened(made.lane, out);
+    else
+      narrow_lanes(made.lane, out);
   }(ShortLanes<ComputeType<T>>{}...);
 }
 /// An operand of a row: its elements from `first` on or, with step 0, step_block of them that are

@@ -38,24 +38,8 @@ template <class T> const T* side_by_side(const T* p, Index n, Index stride, T* b
   return buffer;
 }
 
-/// A bfloat16 that is read without a look for NaN: arithmetic and the last rounding make it quiet.
-struct BrainBits {
-  std::uint16_t bits;
-  operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }  // NOLINT
-};
-// The type as which a loop reads elements T: half is widened before, bfloat16 where it is read.
-template <class T> T read_type(const T*);
-float read_type(const half*);
-BrainBits read_type(const bfloat16*);
-template <class T> using ReadType = decltype(read_type(static_cast<const T*>(nullptr)));
-template <class T> const T* readable_row(const T* from, Index, T*) { return from; }
-inline const float* readable_row(const half* from, Index n, float* wide) {
-  return computed_row(from, n, wide);
-}
-inline const BrainBits* readable_row(const bfloat16* from, Index, BrainBits*) {
-  return reinterpret_cast<const BrainBits*>(from);
-}
-
+template <class T>
+inline constexpr bool is_half_type = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 template <Reduction R, class C>
 inline constexpr bool is_extreme = std::is_floating_point_v<C> &&
                                    (R == Reduction::max || R == Reduction::min);
@@ -78,8 +62,41 @@ inline LineRows line_rows(const OffsetBox& reduced, Index c) {
   return {0, row, stride, begin, min_of(begin + group, reduced.size / row)};
 }
 
-/// Reduces chunk c of the line that starts at p. Of each 64 elements in a row quarters are joined
-/// element by element; then, of each 256, the quarters of these.
+/// Joins `count` elements, `apart` from each other, in pairs.
+template <class F, class C, Index count, Index apart, class T>
+TESSERA_INLINE inline C join_apart(const T* p) {
+  if constexpr (count == 1)
+    return static_cast<C>(*p);
+  else
+    return F::join(join_apart<F, C, count / 2, apart>(p),
+                   join_apart<F, C, count / 2, apart>(p + count / 2 * apart));
+}
+
+#if defined(TESSERA_AVX512)
+/// Joins elements of a half type, 16 apart, in pairs.
+template <class F, Index count, class T>
+TESSERA_AVX512_INLINE inline void join_lanes(const T* p, ShortLanes<float>& to) {
+  if constexpr (count == 1) {
+    read_lanes(p, to.lane);
+  } else {
+    ShortLanes<float> more;
+    join_lanes<F, count / 2>(p, to);
+    join_lanes<F, count / 2>(p + count / 2 * short_lanes, more);
+    TESSERA_SIMD
+    for (Index j = 0; j < short_lanes; ++j) to.lane[j] = F::join(to.lane[j], more.lane[j]);
+  }
+}
+template <class F, Index count, class T>
+TESSERA_AVX512_ALONE void join_short(const T* p, float* to) {
+  ShortLanes<float> joined;
+  join_lanes<F, count>(p, joined);
+  std::memcpy(to, joined.lane, sizeof(joined));
+}
+#endif
+
+/// Reduces chunk c of the line that starts at p. Vectors of 32 bytes are joined in the order of
+/// memory: CPUs fetch lines of which the second half is read right after the first by a third
+/// faster (measured on an AMD EPYC 9004). Of fewer than 256 elements, quarters of 64 are joined.
 template <Reduction R, class T, class Out>
 TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const OffsetBox& reduced,
                                                                         const T* line, Index c) {
@@ -87,7 +104,7 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
   using F = Fold<R, C>;
   using Total = typename Accumulator<R, T, Out>::Total;
   using Joined = Fold<R, Total>;
-  constexpr Index block = 256;
+  constexpr Index block = 256, lanes = is_half_type<T> ? 16 : max_of(1, 32 / sizeof(C));
   alignas(64) T buffer[block];
   alignas(64) ReadType<T> wide[block];
   Total whole = Joined::start();
@@ -102,33 +119,35 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
         whole = Joined::join(whole, static_cast<Total>(found));
         continue;
       }
-    for (Index done = 0; done < rows.row; done += block) {
+    Index done = 0;
+#if defined(TESSERA_AVX512)
+    if constexpr (is_half_type<T>)
+      if (rows.stride == 1 && has_avx512())
+        for (; done + block <= rows.row; done += block) {
+          C few[short_lanes];
+          join_short<F, block / short_lanes>(from + done, few);
+          total = Joined::join(total, static_cast<Total>(join_apart<F, C, short_lanes, 1>(few)));
+        }
+#endif
+    for (; done < rows.row; done += block) {
       const Index count = min_of(block, rows.row - done);
       const auto* p = readable_row(
           side_by_side(from + done * rows.stride, count, rows.stride, buffer), count, wide);
       C rest = F::start(), joined[block / 4];
-      // Quarters of groups of 64 elements, so that memory is read in order, and of what is left.
-      if (sizeof(C) <= 4 && count == block) {  // all loops of constant length
-        for (Index group = 0; group < block; group += 64) {
-          const auto* const x = p + group;
-          C* const to = joined + group / 4;
+      if (sizeof(C) <= 8 && count == block) {  // all loops of constant length
+        C few[lanes];
+        for (Index group = 0; group < block; group += 8 * lanes) {
           TESSERA_SIMD
-          for (Index j = 0; j < 16; ++j)
-            to[j] = F::join(F::join(static_cast<C>(x[j]), static_cast<C>(x[16 + j])),
-                            F::join(static_cast<C>(x[32 + j]), static_cast<C>(x[48 + j])));
+          for (Index j = 0; j < lanes; ++j)
+            joined[group / 8 + j] = join_apart<F, C, 8, lanes>(p + group + j);
         }
-        C few[16], last[4];
         TESSERA_SIMD
-        for (Index j = 0; j < 16; ++j)
-          few[j] =
-              F::join(F::join(joined[j], joined[16 + j]), F::join(joined[32 + j], joined[48 + j]));
-        TESSERA_SIMD
-        for (Index j = 0; j < 4; ++j)
-          last[j] = F::join(F::join(few[j], few[4 + j]), F::join(few[8 + j], few[12 + j]));
-        rest = F::join(rest, F::join(F::join(last[0], last[1]), F::join(last[2], last[3])));
-        total = Joined::join(total, static_cast<Total>(rest));
+        for (Index j = 0; j < lanes; ++j)
+          few[j] = join_apart<F, C, block / 8 / lanes, lanes>(joined + j);
+        total = Joined::join(total, static_cast<Total>(join_apart<F, C, lanes, 1>(few)));
         continue;
       }
+      // Quarters of groups of 64 elements, so that memory is read in order, and of what is left.
       for (Index i = count / 4 * 4; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
       Index left = 0;
       for (Index group = 0; group < count; group += 64) {

@@ -162,12 +162,13 @@ template <class T> class SoftmaxLines {
     finish(rows, x, y, stores, greatest, sum);
   }
 
-  /// Returns elements as numbers of type C: in place, or widened into `buffer`.
-  template <class E> TESSERA_INLINE static const C* widened(const E* x, Index lanes, C* buffer) {
-    if constexpr (std::is_same_v<E, C>)
-      return x;
-    else
+  /// Returns elements that can be read as C: in place, or widened into `buffer`.
+  template <class E>
+  TESSERA_INLINE static const auto* readable(const E* x, Index lanes, C* buffer) {
+    if constexpr (std::is_same_v<E, half>)
       return computed_row(x, lanes, buffer);
+    else  // in place: writes to a buffer would delay reads of rows 4 KiB apart
+      return readable_row(x, lanes, static_cast<ReadType<E>*>(nullptr));
   }
   /// Writes made(j) to lane j of y, rounded if it is of a half type.
   template <class E, class Lanes, class Make>
@@ -193,9 +194,9 @@ template <class T> class SoftmaxLines {
       for (Index j = 0; j < rows.lanes(); ++j) greatest[j] = lowest;
       C buffer[width];
       rows.each([&](Index at, auto lanes) TESSERA_INLINE {
-        const C* const row = widened(x + at, lanes, buffer);
+        const auto* const row = readable(x + at, lanes, buffer);
         TESSERA_SIMD
-        for (Index j = 0; j < lanes; ++j) greatest[j] = larger(row[j], greatest[j]);
+        for (Index j = 0; j < lanes; ++j) greatest[j] = larger(static_cast<C>(row[j]), greatest[j]);
       });
       rows.fold(greatest, [](C a, C b) TESSERA_INLINE { return larger(a, b); });
     }
@@ -222,10 +223,10 @@ template <class T> class SoftmaxLines {
     int visits = 0;
     C buffer[width];
     rows.each([&](Index at, auto lanes) TESSERA_INLINE {
-      const C* const row = widened(x + at, lanes, buffer);
+      const auto* const row = readable(x + at, lanes, buffer);
       TESSERA_SIMD
       for (Index j = 0; j < lanes; ++j) {
-        const C e = exp_below(row[j] - greatest[j]);
+        const C e = exp_below(static_cast<C>(row[j]) - greatest[j]);
         if constexpr (Stores) y[at + j] = static_cast<E>(e);
         part[j] += e;
       }
@@ -242,14 +243,18 @@ template <class T> class SoftmaxLines {
                              const C* greatest, const C* sum) const {
     C buffer[width];
     rows.each([&](Index at, auto lanes) TESSERA_INLINE {
-      const C* const row = widened(stored ? y + at : x + at, lanes, buffer);
+      const auto* const row = readable(stored ? y + at : x + at, lanes, buffer);
       if (stored)
-        write(y + at, lanes, [&](Index j) TESSERA_INLINE { return row[j] * sum[j]; });
-      else if (logarithm_)
-        write(y + at, lanes, [&](Index j) TESSERA_INLINE { return row[j] - greatest[j] - sum[j]; });
-      else
         write(y + at, lanes,
-              [&](Index j) TESSERA_INLINE { return exp_below(row[j] - greatest[j]) * sum[j]; });
+              [&](Index j) TESSERA_INLINE { return static_cast<C>(row[j]) * sum[j]; });
+      else if (logarithm_)
+        write(y + at, lanes, [&](Index j) TESSERA_INLINE {
+          return static_cast<C>(row[j]) - greatest[j] - sum[j];
+        });
+      else
+        write(y + at, lanes, [&](Index j) TESSERA_INLINE {
+          return exp_below(static_cast<C>(row[j]) - greatest[j]) * sum[j];
+        });
     });
   }
 

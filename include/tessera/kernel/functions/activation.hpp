@@ -49,6 +49,10 @@ namespace fn {
 struct Erf : detail::OfReal<Erf> {
   static constexpr Linearity linearity = Linearity::monotone;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::erf_of(x); }
+  KOKKOS_FORCEINLINE_FUNCTION static float of_short(float x) {
+    KOKKOS_IF_ON_HOST((return detail::short_erf(x);))
+    KOKKOS_IF_ON_DEVICE((return of(x);))
+  }
 };
 /// max(x, 0); NaN stays
 struct Relu {
@@ -67,6 +71,10 @@ struct ReluGradient {
 /// approximate=False.
 struct Gelu : detail::OfReal<Gelu> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::gelu_of(x); }
+  KOKKOS_FORCEINLINE_FUNCTION static float of_short(float x) {
+    KOKKOS_IF_ON_HOST((return detail::short_gelu(x);))
+    KOKKOS_IF_ON_DEVICE((return of(x);))
+  }
 };
 /// The derivative of gelu: (1 + erf(x / sqrt 2)) / 2 + x e^(-x^2/2) / sqrt(2 pi). Beyond 40 it
 /// changes no more, also in double.

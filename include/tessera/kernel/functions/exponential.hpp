@@ -3,13 +3,14 @@
 /// @file
 /// Exponentials, logarithms, roots and powers. On the host floats use the fast functions of
 /// detail/float_math.hpp and float_power.hpp, which state their errors (cbrt is libm's); on a
-/// device the device's own. Doubles use libm, but for exp, expm1, log and log1p
-/// (detail/double_math.hpp).
+/// device the device's own; of half types those of detail/short_math.hpp. Doubles use libm, but for
+/// exp, expm1, log and log1p (detail/double_math.hpp).
 ///
 ///     fn::Exp{}(0.0) == 1
 ///     fn::Pow{}(3, 4) == 81
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/detail/double_math.hpp>
+#include <tessera/kernel/functions/detail/short_math.hpp>
 
 namespace tessera {
 namespace detail {
@@ -81,6 +82,10 @@ namespace fn {
 struct Exp : detail::OfReal<Exp> {
   static constexpr Linearity linearity = Linearity::monotone;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::exp_of(x); }
+  KOKKOS_FORCEINLINE_FUNCTION static float of_short(float x) {
+    KOKKOS_IF_ON_HOST((return detail::short_exp(x);))
+    KOKKOS_IF_ON_DEVICE((return of(x);))
+  }
 };
 /// 2^x
 struct Exp2 : detail::OfReal<Exp2> {

@@ -29,10 +29,20 @@ template <class T>
 concept FloatElement = RealElement<T> && std::is_same_v < ComputeType<T>,
 float > ;
 
+/// A function with a cheaper way for results of half types, of_short(float): with as many digits as
+/// they keep.
+template <class F>
+concept HasShortWay = requires {
+  F::of_short(0.0F);
+};
+
 /// A function of one real number, Self::of: the base of fn::Sin, fn::Exp and similar functions.
 template <class Self> struct OfReal {
   template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
-    return static_cast<T>(Self::of(static_cast<ComputeType<T>>(x)));
+    if constexpr (HasShortWay<Self> && sizeof(T) == 2)
+      return static_cast<T>(Self::of_short(static_cast<float>(x)));
+    else
+      return static_cast<T>(Self::of(static_cast<ComputeType<T>>(x)));
   }
 };
 

@@ -50,6 +50,11 @@ struct Sin : detail::OfReal<Sin> {
     KOKKOS_IF_ON_HOST((if (detail::is_common_angle(x)) return detail::fast_sin(x);))
     return Kokkos::sin(x);
   }
+  KOKKOS_FORCEINLINE_FUNCTION static float of_short(float x) {
+    KOKKOS_IF_ON_HOST((if (detail::is_common_angle(x)) return of_short_common(x);))
+    return Kokkos::sin(x);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static float of_short_common(float x) { return detail::short_sin(x); }
   KOKKOS_FORCEINLINE_FUNCTION bool common(double x) const { return detail::is_common_angle(x); }
   KOKKOS_FORCEINLINE_FUNCTION double of_common(double x) const { return detail::fast_sin(x); }
   template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
@@ -64,6 +69,11 @@ struct Cos : detail::OfReal<Cos> {
     KOKKOS_IF_ON_HOST((if (detail::is_common_angle(x)) return detail::fast_cos(x);))
     return Kokkos::cos(x);
   }
+  KOKKOS_FORCEINLINE_FUNCTION static float of_short(float x) {
+    KOKKOS_IF_ON_HOST((if (detail::is_common_angle(x)) return of_short_common(x);))
+    return Kokkos::cos(x);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static float of_short_common(float x) { return detail::short_cos(x); }
   KOKKOS_FORCEINLINE_FUNCTION bool common(double x) const { return detail::is_common_angle(x); }
   KOKKOS_FORCEINLINE_FUNCTION double of_common(double x) const { return detail::fast_cos(x); }
   template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {

@@ -33,7 +33,7 @@ KOKKOS_FORCEINLINE_FUNCTION AngleParts angle_parts(float x) {
       -0.16666666663624f + z * (0.00833333168567f + z * (-0.000198400391130f + z * 2.7243812e-6f));
   const float c =
       0.0416666666641f + z * (-0.00138888875977f + z * (2.48005606e-5f + z * -2.72958563e-7f));
-  return {static_cast<std::uint32_t>(static_cast<std::int32_t>(n)), r + r * z * s,
+  return {static_cast<std::uint32_t>(static_cast<std::int32_t>(n)), with_sign(r + r * z * s, r),
           1.0f - (0.5f * z - z * z * c)};
 }
 
