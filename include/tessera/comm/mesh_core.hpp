@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <Kokkos_Core.hpp>
 
@@ -118,6 +119,16 @@ class MeshCore : public detail::MeshAgreement {
   }
   void let_go(std::uint64_t number) { kept_.erase(number); }
 
+  /// From watch_ends() on, ends() lists the memory of tensors that have ended, until it is taken.
+  void watch_ends(bool on) {
+    watches_ends_ = on;
+    ends_.clear();
+  }
+  void note_end(const void* storage) {
+    if (watches_ends_) ends_.push_back(storage);
+  }
+  std::vector<const void*>& ends() { return ends_; }
+
   /// Releases attachments, memory and groups; blocks still given out become invalid. Further use
   /// throws UsageError. Communication: none.
   void close() noexcept;
@@ -135,6 +146,8 @@ class MeshCore : public detail::MeshAgreement {
   std::uint64_t closing_ = 0;
   std::map<std::uint64_t, std::shared_ptr<const void>> kept_;
   std::uint64_t last_kept_ = 0;
+  std::vector<const void*> ends_;
+  bool watches_ends_ = false;
 };
 
 /// Returns a mesh of `shape` over all processes of `transport`, with everything of its own: no

@@ -53,14 +53,17 @@ class Recorder {
   /// Returns a number that tells recordings of this mesh apart.
   std::uint64_t session() const { return session_; }
 
-  void start(const MeshCore& mesh) {
+  void start(MeshCore& mesh) {
     on_ = true;
+    mesh_ = &mesh;
+    mesh.watch_ends(true);
     ++session_;
     program_ = {};
     program_.mesh = mesh.shape();
     program_.set_names(mesh.names());
     program_.process = mesh.process();
     live_.clear();
+    elsewhere_.clear();
     serials_.clear();
   }
   Program stop() {
@@ -70,6 +73,7 @@ class Recorder {
     for (int i = 0; i < program_.size(); ++i)  // what is under way still, no pass changes
       if (program_.entry(i).result < 0) program_.entry_to_change(i).operation = nullptr;
     live_.clear();
+    if (mesh_ != nullptr) std::exchange(mesh_, nullptr)->watch_ends(false);
     on_ = false;
     traced_ = nullptr;
     before_ += program_.size();
@@ -114,14 +118,21 @@ class Recorder {
     std::weak_ptr<const Storage> storage;
     int tensor = 0;
   };
+  /// Notes which tensors have ended since the last call. Those of other meshes tell nobody.
   void note_ends() {
-    for (auto i = live_.begin(); i != live_.end();)
-      if (i->second.storage.expired()) {
-        program_.tensor_to_change(i->second.tensor).last = program_.size() - 1;
-        i = live_.erase(i);
-      } else {
-        ++i;
-      }
+    if (mesh_ == nullptr) return;
+    for (const void* const storage : mesh_->ends()) note_end(static_cast<const Storage*>(storage));
+    mesh_->ends().clear();
+    std::erase_if(elsewhere_, [&](const Storage* storage) { return note_end(storage); });
+  }
+  /// Returns whether nothing is watched at an address any more, and notes when that ended.
+  bool note_end(const Storage* storage) {
+    const auto watched = live_.find(storage);
+    if (watched == live_.end()) return true;
+    if (!watched->second.storage.expired()) return false;
+    program_.tensor_to_change(watched->second.tensor).last = program_.size() - 1;
+    live_.erase(watched);
+    return true;
   }
   int number_of(const TensorCore& x, int made) {
     const std::shared_ptr<Storage>& storage = x.storage();
@@ -140,16 +151,19 @@ class Recorder {
     }
     const int number = program_.add(tensor);
     live_[storage.get()] = {storage, number};
+    if (!storage || storage->mesh() != mesh_) elsewhere_.push_back(storage.get());
     return number;
   }
 
   bool on_ = false;
+  MeshCore* mesh_ = nullptr;
   std::uint64_t session_ = 0;
   TraceSink* traced_ = nullptr;
   int before_ = 0;  ///< operators of the recordings that have ended
   Program program_;
   std::unordered_map<const Storage*, Watched> live_;
-  std::vector<std::uint64_t> serials_;  ///< of the arena, when each operator began
+  std::vector<const Storage*> elsewhere_;  ///< of these, those of other meshes
+  std::vector<std::uint64_t> serials_;     ///< of the arena, when each operator began
   std::shared_ptr<OpenLayers> layers_ = std::make_shared<OpenLayers>();
 };
 

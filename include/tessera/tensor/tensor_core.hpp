@@ -51,6 +51,7 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   ~Storage() {
+    mesh_->note_end(this);
     delete halo_;
     if (adopted_) {
       own_use_.wait();
@@ -94,6 +95,7 @@ class Storage {
   bool adopted() const { return adopted_; }
   /// Returns the object that this one shares its memory with; itself where it has its own.
   const Storage* root() const { return root_; }
+  const MeshCore* mesh() const { return mesh_.get(); }
   /// Returns the block's number among all blocks of its arena; 0 for adopted memory.
   std::uint64_t serial() const { return block_.serial; }
   /// Returns the halo within which the stored block lies; null: it lies by itself.

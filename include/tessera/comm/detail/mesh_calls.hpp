@@ -140,6 +140,7 @@ TESSERA_FUNCTION void MeshCore::close() noexcept {
   poison(detail::Closing::all().reason());
   detail::Closing::all().leave(closing_);
   attachments_.clear();
+  watch_ends(false);
   kept_.clear();
   if (arena_ != nullptr) arena_->close();
   groups_.clear();
