@@ -119,15 +119,16 @@ class MeshCore : public detail::MeshAgreement {
   }
   void let_go(std::uint64_t number) { kept_.erase(number); }
 
-  /// From watch_ends() on, ends() lists the memory of tensors that have ended, until it is taken.
+  /// From watch_ends(true) on, ends() lists the addresses of the objects that have said by
+  /// note_end() that they end; who reads the list empties it.
   void watch_ends(bool on) {
     watches_ends_ = on;
     ends_.clear();
   }
-  void note_end(const void* storage) {
-    if (watches_ends_) ends_.push_back(storage);
+  void note_end(const void* object) {
+    if (watches_ends_) ends_.push_back(reinterpret_cast<std::uintptr_t>(object));
   }
-  std::vector<const void*>& ends() { return ends_; }
+  std::vector<std::uintptr_t>& ends() { return ends_; }
 
   /// Releases attachments, memory and groups; blocks still given out become invalid. Further use
   /// throws UsageError. Communication: none.
@@ -146,7 +147,7 @@ class MeshCore : public detail::MeshAgreement {
   std::uint64_t closing_ = 0;
   std::map<std::uint64_t, std::shared_ptr<const void>> kept_;
   std::uint64_t last_kept_ = 0;
-  std::vector<const void*> ends_;
+  std::vector<std::uintptr_t> ends_;  ///< addresses
   bool watches_ends_ = false;
 };
 

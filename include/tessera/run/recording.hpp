@@ -121,13 +121,16 @@ class Recorder {
   /// Notes which tensors have ended since the last call. Those of other meshes tell nobody.
   void note_ends() {
     if (mesh_ == nullptr) return;
-    for (const void* const storage : mesh_->ends()) note_end(static_cast<const Storage*>(storage));
+    for (const std::uintptr_t storage : mesh_->ends()) note_end(storage);
     mesh_->ends().clear();
-    std::erase_if(elsewhere_, [&](const Storage* storage) { return note_end(storage); });
+    std::size_t left = 0;
+    for (const std::uintptr_t storage : elsewhere_)
+      if (!note_end(storage)) elsewhere_[left++] = storage;
+    elsewhere_.resize(left);
   }
   /// Returns whether nothing is watched at an address any more, and notes when that ended.
-  bool note_end(const Storage* storage) {
-    const auto watched = live_.find(storage);
+  bool note_end(std::uintptr_t storage) {
+    const auto watched = live_.find(reinterpret_cast<const Storage*>(storage));
     if (watched == live_.end()) return true;
     if (!watched->second.storage.expired()) return false;
     program_.tensor_to_change(watched->second.tensor).last = program_.size() - 1;
@@ -151,7 +154,8 @@ class Recorder {
     }
     const int number = program_.add(tensor);
     live_[storage.get()] = {storage, number};
-    if (!storage || storage->mesh() != mesh_) elsewhere_.push_back(storage.get());
+    if (!storage || storage->mesh() != mesh_)
+      elsewhere_.push_back(reinterpret_cast<std::uintptr_t>(storage.get()));
     return number;
   }
 
@@ -162,7 +166,7 @@ class Recorder {
   int before_ = 0;  ///< operators of the recordings that have ended
   Program program_;
   std::unordered_map<const Storage*, Watched> live_;
-  std::vector<const Storage*> elsewhere_;  ///< of these, those of other meshes
+  std::vector<std::uintptr_t> elsewhere_;  ///< of these, those of other meshes
   std::vector<std::uint64_t> serials_;     ///< of the arena, when each operator began
   std::shared_ptr<OpenLayers> layers_ = std::make_shared<OpenLayers>();
 };

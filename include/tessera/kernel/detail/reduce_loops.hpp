@@ -62,14 +62,20 @@ inline LineRows line_rows(const OffsetBox& reduced, Index c) {
   return {0, row, stride, begin, min_of(begin + group, reduced.size / row)};
 }
 
-/// Joins `count` elements, `apart` from each other, in pairs.
-template <class F, class C, Index count, Index apart, class T>
-TESSERA_INLINE inline C join_apart(const T* p) {
+/// Joins `count` elements, `apart` from each other, in pairs. (Few templates, since all programs
+/// that reduce instantiate them.)
+template <class F, class C, Index count, class T>
+TESSERA_INLINE inline C join_apart(const T* p, Index apart) {
+  const auto at = [&](Index i) TESSERA_INLINE { return static_cast<C>(p[i * apart]); };
   if constexpr (count == 1)
-    return static_cast<C>(*p);
+    return at(0);
+  else if constexpr (count == 2)
+    return F::join(at(0), at(1));
+  else if constexpr (count == 4)
+    return F::join(F::join(at(0), at(1)), F::join(at(2), at(3)));
   else
-    return F::join(join_apart<F, C, count / 2, apart>(p),
-                   join_apart<F, C, count / 2, apart>(p + count / 2 * apart));
+    return F::join(join_apart<F, C, count / 2>(p, apart),
+                   join_apart<F, C, count / 2>(p + count / 2 * apart, apart));
 }
 
 #if defined(TESSERA_AVX512)
@@ -126,7 +132,7 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
         for (; done + block <= rows.row; done += block) {
           C few[short_lanes];
           join_short<F, block / short_lanes>(from + done, few);
-          total = Joined::join(total, static_cast<Total>(join_apart<F, C, short_lanes, 1>(few)));
+          total = Joined::join(total, static_cast<Total>(join_apart<F, C, short_lanes>(few, 1)));
         }
 #endif
     for (; done < rows.row; done += block) {
@@ -139,12 +145,12 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
         for (Index group = 0; group < block; group += 8 * lanes) {
           TESSERA_SIMD
           for (Index j = 0; j < lanes; ++j)
-            joined[group / 8 + j] = join_apart<F, C, 8, lanes>(p + group + j);
+            joined[group / 8 + j] = join_apart<F, C, 8>(p + group + j, lanes);
         }
         TESSERA_SIMD
         for (Index j = 0; j < lanes; ++j)
-          few[j] = join_apart<F, C, block / 8 / lanes, lanes>(joined + j);
-        total = Joined::join(total, static_cast<Total>(join_apart<F, C, lanes, 1>(few)));
+          few[j] = join_apart<F, C, block / 8 / lanes>(joined + j, lanes);
+        total = Joined::join(total, static_cast<Total>(join_apart<F, C, lanes>(few, 1)));
         continue;
       }
       // Quarters of groups of 64 elements, so that memory is read in order, and of what is left.
