@@ -260,7 +260,7 @@ const ComputeType<T>* computed_row(const T* from, Index n,
 }
 
 /// A bfloat16 that is read without a look for NaN: arithmetic and the last rounding make it quiet.
-struct BrainBits {
+struct __attribute__((may_alias)) BrainBits {
   std::uint16_t bits;
   operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }  // NOLINT
 };
