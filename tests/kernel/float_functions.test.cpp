@@ -151,6 +151,56 @@ TEST_CASE_TEMPLATE("functions of half types give the nearest number, or one that
     }
 }
 
+namespace {
+/// How many elements of a loop of f are not f of the element, bit by bit; NaNs are alike.
+template <class T, class F> int other_bits(const std::vector<T>& x, const F& f) {
+  std::vector<T> y(x.size());
+  detail::map_loop(f, static_cast<Index>(x.size()), y.data(), x.data());
+  int other = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const T wanted = f(x[i]);
+    if (y[i] != y[i] && wanted != wanted) continue;
+    other += std::memcmp(&y[i], &wanted, sizeof wanted) != 0;
+  }
+  return other;
+}
+/// A function of the caller's, of several others.
+struct Several {
+  template <class T> T operator()(T x) const {
+    return static_cast<T>(fn::Exp{}(x)*fn::Sin{}(x) + x * fn::Gelu{}(x)-fn::Log{}(x * x));
+  }
+};
+}  // namespace
+
+TEST_CASE_TEMPLATE("loops give the bits of calls, of functions that fuse and of the caller's", T,
+                   float, double) {
+  std::vector<T> x;
+  for (const float edge : edges) x.push_back(static_cast<T>(edge));
+  for (int i = 0; i < 4000; ++i) x.push_back(static_cast<T>(0.00713 * (i - 1900)));
+  for (int i = 0; i < 600; ++i) x.push_back(static_cast<T>(std::pow(1.4, i - 300)));
+  CHECK(other_bits(x, fn::Exp{}) == 0);
+  CHECK(other_bits(x, fn::Exp2{}) == 0);
+  CHECK(other_bits(x, fn::Expm1{}) == 0);
+  CHECK(other_bits(x, fn::Log{}) == 0);
+  CHECK(other_bits(x, fn::Log1p{}) == 0);
+  CHECK(other_bits(x, fn::Log2{}) == 0);
+  CHECK(other_bits(x, fn::Log10{}) == 0);
+  CHECK(other_bits(x, fn::Sin{}) == 0);
+  CHECK(other_bits(x, fn::Cos{}) == 0);
+  CHECK(other_bits(x, fn::Tan{}) == 0);
+  CHECK(other_bits(x, fn::Tanh{}) == 0);
+  CHECK(other_bits(x, fn::Erf{}) == 0);
+  CHECK(other_bits(x, fn::Gelu{}) == 0);
+  CHECK(other_bits(x, fn::GeluTanh{}) == 0);
+  CHECK(other_bits(x, fn::GeluGradient{}) == 0);
+  CHECK(other_bits(x, fn::Sigmoid{}) == 0);
+  CHECK(other_bits(x, fn::Silu{}) == 0);
+  CHECK(other_bits(x, Several{}) == 0);
+  // Products and sums that are written one by one are not fused.
+  CHECK(other_bits(x, [](T a) { return a * a + T(0.1) * a; }) == 0);
+  CHECK(other_bits(x, [](auto a) { return fn::Tanh{}(a)*fn::Erf{}(a) + fn::Cos{}(a)*a; }) == 0);
+}
+
 TEST_CASE("powers of floats") {
   for (const float y : {2.0f, 3.0f, 0.5f, -1.5f, 0.3f, 17.0f, -7.0f, 1e-10f, -1e-30f, 1e5f, 4.1e6f,
                         -4.2e6f, -100.25f, 4194303.5f, 8388607.0f}) {

@@ -4,9 +4,9 @@
 /// Vector instructions without compiler flags. TESSERA_SIMD before a loop says that its iterations
 /// are independent (g++ 12 vectorises at -O2 only when told); with_wide_vectors compiles a loop a
 /// second time for AVX2, and one that computes much a third time for AVX-512, and uses that where
-/// the CPU has it. Neither fuses a multiplication with an addition: the bits are the same as in the
-/// plain loop. AVX-512 is for loops that compute much; where memory is what they wait for it gains
-/// nothing.
+/// the CPU has it. Neither fuses a multiplication with an addition but where a function asks for it
+/// (kernel/functions/detail/fused.hpp): the bits are the same as in the plain loop. AVX-512 is for
+/// loops that compute much; where memory is what they wait for it gains nothing.
 ///
 ///     with_wide_vectors([&]() TESSERA_INLINE {
 ///       TESSERA_SIMD
@@ -41,13 +41,27 @@
 
 namespace tessera::detail {
 
-#if defined(__x86_64__) && !defined(__AVX2__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+// TESSERA_FUSED says that `fused` is one operation: an instruction where vectors are wide, else a
+// call of libm's. clang 14 fuses more where a lambda is compiled, before it is inlined, and knows
+// no attribute against it: it gets no instructions that fuse, and no AVX-512.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#elif defined(__x86_64__) && !defined(__AVX2__)
 #define TESSERA_AVX2
-template <class Loop> __attribute__((target("avx2"), noinline)) void run_avx2(const Loop& loop) {
+#if defined(__clang__)
+#define TESSERA_AVX2_TARGET target("avx2")
+inline bool has_avx2() { return __builtin_cpu_supports("avx2"); }
+#else
+#define TESSERA_FUSED
+#define TESSERA_AVX2_TARGET target("avx2,fma"), optimize("fp-contract=off")
+inline bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+template <class Loop>
+__attribute__((TESSERA_AVX2_TARGET, noinline, flatten)) void run_avx2(const Loop& loop) {
   loop();
 }
+#elif defined(__FMA__) || defined(__aarch64__)
+#define TESSERA_FUSED
 #endif
-// clang 14 fuses where a lambda is compiled, before it is inlined, and knows no attribute against.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__FMA__) && \
     !defined(__AVX512F__) && !defined(__CUDACC__) && !defined(__HIPCC__)
 #define TESSERA_AVX512
@@ -55,7 +69,7 @@ template <class Loop> __attribute__((target("avx2"), noinline)) void run_avx2(co
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"), \
                  optimize("fp-contract=off"), inlining))
 /// For a function that is compiled for AVX-512, and for what it inlines.
-#define TESSERA_AVX512_ALONE TESSERA_AVX512_WITH(noinline)
+#define TESSERA_AVX512_ALONE TESSERA_AVX512_WITH(noinline) __attribute__((flatten))
 #define TESSERA_AVX512_INLINE TESSERA_AVX512_WITH(always_inline)
 template <class Loop> TESSERA_AVX512_ALONE void run_avx512(const Loop& loop) { loop(); }
 /// Whether the CPU has AVX-512 and keeps its clock under it: Ice Lake, Zen 4 and later ones.
@@ -74,7 +88,7 @@ TESSERA_INLINE inline void with_wide_vectors(const Loop& loop) {
     if (has_avx512()) return run_avx512(loop);
 #endif
 #if defined(TESSERA_AVX2)
-  if (__builtin_cpu_supports("avx2")) return run_avx2(loop);
+  if (has_avx2()) return run_avx2(loop);
 #endif
   loop();
 }

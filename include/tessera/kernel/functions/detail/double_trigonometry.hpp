@@ -23,7 +23,7 @@ struct DoubleAngleParts {
 
 KOKKOS_FORCEINLINE_FUNCTION DoubleAngleParts angle_parts(double x) {
   const double rounder = 6755399441055744.0;  // 1.5 * 2^52
-  const double shifted = x * 0.63661977236758134308 + rounder;
+  const double shifted = fused(x, 0.63661977236758134308, rounder);
   const double n = shifted - rounder;
   // The first three parts of pi/2 have 33 bits: n times each is exact, and so are the differences.
   const double second = n * 6.07710050630396597660e-11, third = n * 2.02226624871116645580e-21;
@@ -32,18 +32,21 @@ KOKKOS_FORCEINLINE_FUNCTION DoubleAngleParts angle_parts(double x) {
   const double most = upper - third, most_lost = (upper - most) - third;
   const double rest = n * 8.47842766036889956997e-32 - (upper_lost + most_lost);
   const double r = most - rest, low = (most - r) - rest;
-  const double z = r * r, w = z * z;
-  const double s = (8.33333333332248946124e-03 + z * -1.98412698298579493134e-04) +
-                   w * ((2.75573137070700676789e-06 + z * -2.50507602534068634195e-08) +
-                        w * 1.58969099521155010221e-10);
-  const double c = z * ((4.16666666666666019037e-02 + z * -1.38888888888741095749e-03) +
-                        w * ((2.48015872894767294178e-05 + z * -2.75573143513906633035e-07) +
-                             w * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11)));
+  const double z = r * r;
+  double s = fused(z, 1.58969099521155010221e-10, -2.50507602534068634195e-08);
+  s = fused(z, s, 2.75573137070700676789e-06);
+  s = fused(z, s, -1.98412698298579493134e-04);
+  s = fused(z, s, 8.33333333332248946124e-03);
+  double c = fused(z, -1.13596475577881948265e-11, 2.08757232129817482790e-09);
+  c = fused(z, c, -2.75573143513906633035e-07);
+  c = fused(z, c, 2.48015872894767294178e-05);
+  c = fused(z, c, -1.38888888888741095749e-03);
+  c = fused(z, c, 4.16666666666666019037e-02);
   const double cube = z * r;
   const double half = 0.5 * z, near = 1.0 - half;
-  return {bits_of(shifted) - bits_of(rounder),
-          r - ((z * (0.5 * low - cube * s) - low) - cube * -1.66666666666666324348e-01),
-          near + (((1.0 - near) - half) + (z * c - r * low))};
+  const double lost = fused(z, fused(-cube, s, 0.5 * low), -low);
+  return {bits_of(shifted), r - fused(cube, 1.66666666666666324348e-01, lost),
+          near + fused(z * z, c, fused(-r, low, (1.0 - near) - half))};
 }
 
 /// The sine of n pi/2 + r: the sine or the cosine of r, with a sign.
