@@ -270,11 +270,11 @@ TEST_CASE("causal attention by tiles of queries computes less, and sends what al
   whole(std::type_identity<SplitElements>{});
   whole(std::type_identity<SequenceSplit<data, model>>{});
   whole(std::type_identity<More<AxisRule<logical::repeats, data>>>{});
-  CHECK(detail::causal_tiles(64, {.causal = true}).size() == 1);
-  CHECK(detail::causal_tiles(65, {.causal = true}).size() == 2);
-  CHECK(detail::causal_tiles(4096, {.causal = true}).size() == 8);
-  CHECK(detail::causal_tiles(4096, {.causal = true, .first = -1}).size() == 1);
-  CHECK(detail::causal_tiles(4096, {}).size() == 1);
+  CHECK(detail::causal_tiles(64, {.causal = true}).count() == 1);
+  CHECK(detail::causal_tiles(65, {.causal = true}).count() == 2);
+  CHECK(detail::causal_tiles(4096, {.causal = true}).count() == 8);
+  CHECK(detail::causal_tiles(4096, {.causal = true, .first = -1}).count() == 1);
+  CHECK(detail::causal_tiles(4096, {}).count() == 1);
 }
 
 TEST_CASE("attention by blocks in narrow elements, compiled, and its second derivatives") {

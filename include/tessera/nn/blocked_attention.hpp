@@ -123,7 +123,7 @@ HeadsOf<Q, K, V> attend(const Q& q, const K& k, const V& v, AttentionOptions opt
                                  Scores::sharding(), sizeof(ComputeType<typename Q::value_type>));
   if (options.block > 0) return blocked_attention(q, k, v, options, valid, where);
   if constexpr (std::is_same_v<M, AllValid> && tiles_allowed<Q, K, V>())
-    if (const std::vector<Span> tiles = causal_tiles(q.extent(1), options); tiles.size() > 1)
+    if (const Spans tiles = causal_tiles(q.extent(1), options); tiles.count() > 1)
       return attended_in_tiles(tiles, q, k, v, options, where);
   return attended(q, k, v, options, valid, where);
 }

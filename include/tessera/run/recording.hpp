@@ -49,12 +49,11 @@ struct OpenLayers {
 /// What a mesh records. Tensors are told apart by their storage, and watched until they end.
 class Recorder {
  public:
-  bool on() const { return on_; }
+  bool on() const { return mesh_ != nullptr; }
   /// Returns a number that tells recordings of this mesh apart.
   std::uint64_t session() const { return session_; }
 
   void start(MeshCore& mesh) {
-    on_ = true;
     mesh_ = &mesh;
     mesh.watch_ends(true);
     ++session_;
@@ -73,8 +72,7 @@ class Recorder {
     for (int i = 0; i < program_.size(); ++i)  // what is under way still, no pass changes
       if (program_.entry(i).result < 0) program_.entry_to_change(i).operation = nullptr;
     live_.clear();
-    if (mesh_ != nullptr) std::exchange(mesh_, nullptr)->watch_ends(false);
-    on_ = false;
+    if (on()) std::exchange(mesh_, nullptr)->watch_ends(false);
     traced_ = nullptr;
     before_ += program_.size();
     return std::exchange(program_, {});
@@ -104,7 +102,7 @@ class Recorder {
   /// recording in which the operator began has ended.
   void end(int number, const TensorCore& result) {
     const int entry = number - before_;
-    if (!on_ || entry < 0 || entry >= program_.size()) return;
+    if (!on() || entry < 0 || entry >= program_.size()) return;
     ProgramEntry& e = program_.entry_to_change(entry);
     const int tensor = number_of(result, entry);
     if (e.result < 0)
@@ -120,7 +118,7 @@ class Recorder {
   };
   /// Notes which tensors have ended since the last call. Those of other meshes tell nobody.
   void note_ends() {
-    if (mesh_ == nullptr) return;
+    if (!on()) return;
     for (const std::uintptr_t storage : mesh_->ends()) note_end(storage);
     mesh_->ends().clear();
     std::size_t left = 0;
@@ -159,8 +157,7 @@ class Recorder {
     return number;
   }
 
-  bool on_ = false;
-  MeshCore* mesh_ = nullptr;
+  MeshCore* mesh_ = nullptr;  ///< while it records
   std::uint64_t session_ = 0;
   TraceSink* traced_ = nullptr;
   int before_ = 0;  ///< operators of the recordings that have ended

@@ -8,12 +8,10 @@
 ///     auto [heads, rows] = blocks.forward(q, k, v, sharding);
 ///     auto by = blocks.back(dy, q, k, v, heads, rows);        // by.queries, by.keys, by.values
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <tessera/grad/adjoint/softmax.hpp>
-#include <tessera/kernel/functions/cast.hpp>
 #include <tessera/nn/detail/block_parts.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/pad.hpp>
@@ -59,8 +57,8 @@ template <class T> class BlockAttention {
                         values = arranged("btgd->bgtd", v, on_.values);
     std::vector<DynamicTensor> heads;
     BlockRows rows;
-    for (Index i = 0; i < sizes_.tiles(); ++i)
-      heads.push_back(forward_tile(sizes_.queries_of(i), queries, keys, values, rows));
+    for (Index i = 0; i < sizes_.queries.count(); ++i)
+      heads.push_back(forward_tile(sizes_.queries[i], queries, keys, values, rows));
     return {transpose("bgrsd->bsgrd", joined(3, std::move(heads), where_), out, where_),
             std::move(rows)};
   }
@@ -75,15 +73,15 @@ template <class T> class BlockAttention {
                         keys = arranged("btgd->bgtd", k, on_.keys),
                         values = arranged("btgd->bgtd", v, on_.keys),
                         by_heads = arranged("bsgrd->bgrsd", dy, on_.queries);
-    std::vector<DynamicTensor> by_queries(static_cast<std::size_t>(sizes_.tiles())), by_keys,
-        by_values;
-    const Index blocks = seen(sizes_.queries_of(sizes_.tiles() - 1));
+    std::vector<DynamicTensor> by_queries(static_cast<std::size_t>(sizes_.queries.count())),
+        by_keys, by_values;
+    const Index blocks = seen(sizes_.queries[sizes_.queries.count() - 1]);
     for (Index j = 0; j < blocks; ++j) {
-      const Span t = sizes_.keys_of(j);
+      const Span t = sizes_.keys[j];
       const DynamicTensor key = part_of(keys, 2, t, where_), value = part_of(values, 2, t, where_);
       DynamicTensor by_key, by_value;
-      for (Index i = 0; i < sizes_.tiles(); ++i) {
-        const Span s = sizes_.queries_of(i);
+      for (Index i = 0; i < sizes_.queries.count(); ++i) {
+        const Span s = sizes_.queries[i];
         if (j >= seen(s)) continue;
         const std::size_t n = static_cast<std::size_t>(i);
         const DynamicTensor query = part_of(queries, 3, s, where_),
@@ -112,9 +110,9 @@ template <class T> class BlockAttention {
   /// Returns how many blocks of keys a tile of queries sees. Masked keys count where all of a row
   /// may be: they have weight then.
   Index seen(Span s) const {
-    const Index all = max_of(sizes_.blocks(), Index{1});
+    const Index all = sizes_.keys.count();
     if (!options_.causal || bias_.defined() || s.from + options_.first < 0) return all;
-    return min_of(all, max_of(s.to - 1 + options_.first, Index{0}) / sizes_.block + 1);
+    return min_of(all, max_of(s.to - 1 + options_.first, Index{0}) / sizes_.keys.size + 1);
   }
 
   DynamicTensor forward_tile(Span s, const DynamicTensor& queries, const DynamicTensor& keys,
@@ -122,7 +120,7 @@ template <class T> class BlockAttention {
     const DynamicTensor query = part_of(queries, 3, s, where_);
     DynamicTensor greatest, total, heads;
     for (Index j = 0; j < seen(s); ++j) {
-      const Span t = sizes_.keys_of(j);
+      const Span t = sizes_.keys[j];
       DynamicTensor weight = scores(query, part_of(keys, 2, t, where_), s, t);
       DynamicTensor most = reduced(Reduction::max, weight);
       if (j > 0)
@@ -151,7 +149,7 @@ template <class T> class BlockAttention {
         block_map<C, C>("bgrs->bgrs", fn::Reciprocal{}, on_.rows, where_, total);
     rows.greatest.push_back(greatest);
     rows.share.push_back(share);
-    if (sizes_.keys > 0)  // else the sums of no values are zeros
+    if (sizes_.keys.length > 0)  // else the sums of no values are zeros
       heads =
           block_map<C, C, C>("bgrsd,bgrs->bgrsd", fn::Multiply{}, on_.heads, where_, heads, share);
     return narrowed(heads);
@@ -171,14 +169,11 @@ template <class T> class BlockAttention {
   /// Returns the weights without those that are dropped.
   DynamicTensor thinned(const DynamicTensor& weight, Span s, Span t) const {
     if (options_.dropout.rate == 0) return weight;
-    const Extents& n = sizes_.all;
-    return placed_map<C>(fn::DroppedBlock{drop_, s.from, t.from, n[1], n[2], n[3], n[4]}, weight,
-                         where_);
+    return detail::thinned<C>(weight, drop_, s, t, sizes_.all, where_);
   }
-
   DynamicTensor product(std::string_view equation, const DynamicTensor& a, const DynamicTensor& b,
                         const Sharding& out) const {
-    return DynamicTensor(einsum(parse(equation), a.core(), b.core(), out, {equation, where_}));
+    return detail::product(equation, a, b, out, where_);
   }
   DynamicTensor reduced(Reduction kind, const DynamicTensor& x) const {
     return DynamicTensor(reduce(parse("bgrst->bgrs"), kind, false, x.core(), on_.rows,
@@ -192,20 +187,12 @@ template <class T> class BlockAttention {
                          const Sharding& to) const {
     return widened(transpose(equation, x, to, where_));
   }
-  DynamicTensor widened(const DynamicTensor& x) const { return converted<C, T>(x); }
-  DynamicTensor narrowed(const DynamicTensor& x) const { return converted<T, C>(x); }
-  template <class To, class From> DynamicTensor converted(const DynamicTensor& x) const {
-    if constexpr (std::is_same_v<To, From>) {
-      return x;
-    } else {
-      const std::string_view all = x.extents().size() == 4 ? "bgtd->bgtd" : "bgrsd->bgrsd";
-      return block_map<To, From>(all, fn::Cast<To>{}, x.sharding(), where_, x);
-    }
-  }
+  DynamicTensor widened(const DynamicTensor& x) const { return converted<C, T>(x, where_); }
+  DynamicTensor narrowed(const DynamicTensor& x) const { return converted<T, C>(x, where_); }
   /// Returns the gradient by keys or values from those of the blocks that are seen.
   DynamicTensor finished(std::vector<DynamicTensor> blocks, const DynamicTensor& like) const {
     DynamicTensor all = joined(2, std::move(blocks), where_);
-    if (const Index left = sizes_.keys - all.extents()[2]; left > 0)
+    if (const Index left = sizes_.keys.length - all.extents()[2]; left > 0)
       all = pad(all, {0, 0, 0, 0}, {0, 0, left, 0}, {}, {}, where_);
     return reshard(transpose("bgtd->btgd", all, where_), like.sharding(), where_);
   }

@@ -12,10 +12,12 @@
 
 #include <tessera/grad/derivatives/slope.hpp>
 #include <tessera/kernel/functions/arithmetic.hpp>
+#include <tessera/kernel/functions/cast.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/nn/detail/block_sizes.hpp>
 #include <tessera/op/concatenate.hpp>
 #include <tessera/op/map.hpp>
+#include <tessera/op/operators.hpp>
 #include <tessera/op/slice.hpp>
 
 namespace tessera {
@@ -96,6 +98,28 @@ DynamicTensor placed_map(const F& f, const DynamicTensor& x, Where where) {
                             operands,
                             {function_name<F>(), where},
                             {.kernel = IndexRunner<R, F, R>::kernel(placed)}}));
+}
+
+/// Returns the tensor in another element type.
+template <class To, class From> DynamicTensor converted(const DynamicTensor& x, Where where) {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else {
+    const std::string_view all = x.extents().size() == 4 ? "bgtd->bgtd" : "bgrsd->bgrsd";
+    return block_map<To, From>(all, fn::Cast<To>{}, x.sharding(), where, x);
+  }
+}
+/// Returns the weights of queries s and keys t without those that are dropped; `all` are the
+/// extents of all weights.
+template <class T>
+DynamicTensor thinned(const DynamicTensor& weights, const fn::Dropped& drop, Span s, Span t,
+                      const Extents& all, Where where) {
+  return placed_map<T>(fn::DroppedBlock{drop, s.from, t.from, all[1], all[2], all[3], all[4]},
+                       weights, where);
+}
+inline DynamicTensor product(std::string_view equation, const DynamicTensor& a,
+                             const DynamicTensor& b, const Sharding& out, Where where) {
+  return DynamicTensor(einsum(parse(equation), a.core(), b.core(), out, {equation, where}));
 }
 
 /// Returns the tensors one behind the other, eight at a time.

@@ -41,6 +41,13 @@ struct Span {
   Index from = 0, to = 0;
 };
 
+/// A length cut into spans of equal size, of which the last may be shorter; one at least.
+struct Spans {
+  Index length = 0, size = 1;
+  Index count() const { return max_of(ceil_div(length, size), Index{1}); }
+  Span operator[](Index i) const { return {i * size, min_of((i + 1) * size, length)}; }
+};
+
 /// Returns the keys a block such that the scores of a process with most have at most
 /// options.scores_bytes; 0 where all of them have no more.
 inline Index block_within(const AttentionOptions& options, const Extents& queries, Index keys,
@@ -69,24 +76,17 @@ inline Index block_within(const AttentionOptions& options, const Extents& querie
 
 /// Tiles of queries and blocks of keys.
 struct BlockSizes {
-  Index queries = 0, keys = 0;  ///< all of them
-  Index tile = 1, block = 1;
+  Spans queries, keys;
   Extents all;  ///< of scores
 
   BlockSizes(const Extents& q, const Extents& k, const AttentionOptions& options,
              const MeshShape& mesh, const BlockShardings& on)
-      : queries(q[1]), keys(k[1]), all{q[0], q[2], q[3], q[1], k[1]} {
-    block =
-        options.block > 0 ? min_of(options.block, max_of(keys, Index{1})) : max_of(keys, Index{1});
-    tile = options.queries > 0 ? options.queries : max_of(block, Index{256});
-    if (mesh.group_size(on.rows[3].set()) > 1) tile = queries;  // each process has some
-    tile = max_of(min_of(tile, queries), Index{1});
+      : queries{q[1]}, keys{k[1], max_of(k[1], Index{1})}, all{q[0], q[2], q[3], q[1], k[1]} {
+    if (options.block > 0) keys.size = min_of(options.block, keys.size);
+    queries.size = options.queries > 0 ? options.queries : max_of(keys.size, Index{256});
+    if (mesh.group_size(on.rows[3].set()) > 1) queries.size = q[1];  // each process has some
+    queries.size = max_of(min_of(queries.size, q[1]), Index{1});
   }
-  /// There is at least one tile.
-  Index tiles() const { return max_of(ceil_div(queries, tile), Index{1}); }
-  Index blocks() const { return ceil_div(keys, block); }
-  Span queries_of(Index i) const { return {i * tile, min_of((i + 1) * tile, queries)}; }
-  Span keys_of(Index j) const { return {j * block, min_of((j + 1) * block, keys)}; }
 };
 
 }  // namespace tessera::detail
