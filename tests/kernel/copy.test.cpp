@@ -2,7 +2,11 @@
 // together: kernel_rows
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include <tessera/kernel/copy/copy.hpp>
+#include <tessera/kernel/copy/stream_copy.hpp>
 
 #include "kernel/buffer.hpp"
 
@@ -40,6 +44,21 @@ template <class T> void check(const Case& c) {
   CHECK(to.values() == expected);
 }
 }  // namespace
+
+TEST_CASE("parts of large results go past the caches, those of small ones do not: the same bytes") {
+  for (const std::size_t bytes : {0, 1, 63, 64, 2047, 2048, 5003})
+    for (const std::size_t offset : {0, 3, 64})
+      for (const Index whole : {Index{1}, detail::stream_result_least}) {
+        std::vector<char> from(6000), to(6000, 'x'), expected = to;
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i * 7);
+        std::copy_n(from.begin() + 5, bytes,
+                    expected.begin() + static_cast<std::ptrdiff_t>(offset));
+        detail::put_bytes(to.data() + offset, from.data() + 5, static_cast<Index>(bytes), whole);
+        CHECK(to == expected);
+        detail::put_bytes(to.data(), to.data(), static_cast<Index>(bytes), whole);
+        CHECK(to == expected);
+      }
+}
 
 TEST_CASE("a transpose of a small matrix") {
   const detail::StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};

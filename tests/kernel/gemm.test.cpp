@@ -111,7 +111,7 @@ TEST_CASE("products large enough for BLIS, with gaps and transposes, in pieces f
   Random random(10);
   for (int turn = 0; turn < 4; ++turn) {
     const bool add = turn % 2 == 0;
-    detail::Gemm g = some_gemm(random, 130 + 7 * turn, 140, 131);
+    detail::Gemm g = some_gemm(random, turn == 2 ? 391 : 130 + 7 * turn, 140, 131);
     if (turn == 3) {
       g.batch = {2};
       g.batch_a = {0};
@@ -278,8 +278,8 @@ TEST_CASE("several threads may multiply at once") {
     for (std::size_t t = 0; t < wrong.size(); ++t)
       threads.emplace_back([&wrong, t] {
         for (int round = 0; round < 50; ++round) {
-          // From 128 on BLIS multiplies doubles, where it is.
-          const Index n = 20 + 40 * static_cast<Index>(t) + round % 3;
+          // From 384 rows on BLIS multiplies doubles, where it is.
+          const Index n = (t == 3 ? 390 : 20 + 40 * static_cast<Index>(t)) + round % 3;
           const detail::Gemm g = dense(n, n, n);
           const std::vector<double> a(static_cast<std::size_t>(n * n), 1.0);
           std::vector<double> c(a.size());

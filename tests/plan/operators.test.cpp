@@ -227,7 +227,7 @@ TEST_CASE("einsum: long dimensions, which products read and write in panels") {
       for (int i = 0; i < 60 / share; ++i) {
         LetterExtents extents(terms, random, {2, 4, 6, 1});
         extents[random.of<char>({'i', 'j', 'k'})] =
-            random.of<Index>({128, 192, 256, 384, 512, 520});
+            random.of<Index>({128, 192, 256, 384, 512, 520, 1024});
         const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank()),
                           some_sharding(random, terms.operands[1].size(), mesh.rank())};
         const Sharding out = some_result(random, terms, s, mesh.rank());
@@ -243,6 +243,23 @@ TEST_CASE("einsum: long dimensions, which products read and write in panels") {
     }
   MESSAGE(panels << " cases with panels");
   CHECK(panels > 100 / share);
+}
+
+TEST_CASE(
+    "einsum: panels along the sum are wider than along the result; narrower ones are unpacked") {
+  const auto panels = [](const Sharding& a, const Sharding& b, const Sharding& out, Index k,
+                         Index n) {
+    const Plan plan = detail::plan_einsum(parse("ik,kj->ij"), {DType::f32, {4096, k}, a},
+                                          {DType::f32, {k, n}, b}, out, MeshShape{2});
+    int count = 0;
+    for (const Slot& slot : plan.slots) count += slot.panel_dim >= 0;
+    return count;
+  };
+  const Sharding rows{{0}, {}}, columns{{}, {0}};
+  CHECK(panels(columns, columns, columns, 512, 4096) == 1);
+  CHECK(panels(columns, columns, columns, 510, 4096) == 0);
+  CHECK(panels(rows, columns, rows, 4096, 128) == 1);
+  CHECK(panels(rows, columns, rows, 4096, 126) == 0);
 }
 
 TEST_CASE("einsum on meshes of four to six axes") {

@@ -160,6 +160,8 @@ class SharedTeam : public SharedMembers {
   /// Each member begins with the one after it, so that they do not all read from the same one.
   void take_pieces(const Call& call, const std::byte* send, std::byte* receive, Index unit) const {
     const std::size_t count = call.receive.size();
+    Index whole = 0;
+    for (const Piece& piece : call.receive) whole += piece.count * unit;
     std::size_t begin = 0;
     while (begin < count && call.receive[begin].peer < own_) ++begin;
     for (std::size_t turn = 0; turn < count; ++turn) {
@@ -175,7 +177,7 @@ class SharedTeam : public SharedMembers {
         from = send + call.send.front().offset * unit;
       else
         from = send + find_piece(call.send, own_, which)->offset * unit;
-      copy_bytes(receive + piece.offset * unit, from, bytes);
+      put_bytes(receive + piece.offset * unit, from, bytes, whole);
     }
   }
 
@@ -212,7 +214,8 @@ class SharedTeam : public SharedMembers {
     const bool reduces = call.kind == Collective::reduce_scatter;
     const Index slot = gathers ? half_bytes_ : half_bytes_ / size() / 64 * 64;
     const Index most = slot / job.size;  // elements of a piece in one step
-    Index longest = 0;
+    Index longest = 0, whole = 0;        // whole: all bytes that are received
+    for (const Piece& piece : call.receive) whole += piece.count * job.size;
     for (const Piece& piece : gathers ? call.receive : call.send)
       longest = max_of(longest, piece.count);
     const auto steps = static_cast<std::uint64_t>(ceil_div(longest, most));
@@ -247,12 +250,12 @@ class SharedTeam : public SharedMembers {
               gathers ? start
                       : call.send[static_cast<std::size_t>(own_)].offset - job.first + start;
           if (member == own_) {
-            copy_bytes(to, job.data + direct * job.size, count * job.size);
+            put_bytes(to, job.data + direct * job.size, count * job.size, whole);
             continue;
           }
           wait_for(&SharedFlags::ready, member, step_ + k + 1, wait);
-          copy_bytes(to, data_of(member, step_ + k, gathers ? 0 : own_ * slot, direct * job.size),
-                     count * job.size);
+          put_bytes(to, data_of(member, step_ + k, gathers ? 0 : own_ * slot, direct * job.size),
+                    count * job.size, whole);
         }
       own_flags().finished.store(step_ + k + 1, std::memory_order_release);
     }
@@ -338,8 +341,8 @@ class SharedTeam : public SharedMembers {
       for (int turn = 1; turn < size(); ++turn) {
         const int member = (own_ + turn) % size();
         const auto [theirs, their_count] = part(k, member);
-        copy_bytes(result + (base + theirs) * job.size, half(member, step) + theirs * job.size,
-                   their_count * job.size);
+        put_bytes(result + (base + theirs) * job.size, half(member, step) + theirs * job.size,
+                  their_count * job.size, n * job.size);
       }
       own_flags().finished.store(step + 1, std::memory_order_release);
     }

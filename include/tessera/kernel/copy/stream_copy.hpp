@@ -8,6 +8,9 @@
 ///     stream_bytes(stage, data, bytes);
 ///     ready.store(step + 1, std::memory_order_release);     // whoever sees it sees the bytes
 ///
+/// A large result, which is read only when its first bytes would have left the caches, goes past
+/// them too (put_bytes).
+///
 /// Laws: it copies what memcpy copies; a release store after it publishes the copy.
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +46,18 @@ inline void stream_bytes(void* target, const void* source, Index bytes) {
   }
 #endif
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+/// Results of this many bytes and more are not near any more when they are read, and go past the
+/// caches. Measured on two cores with 1 MiB of L2 each that gather at once: 64 MiB in 8.4 ms where
+/// memmove takes 14, 16 MiB in 1.2 to 1.5 and 1.8 to 5.8, 4 MiB alike.
+inline constexpr Index stream_result_least = Index{4} << 20;
+
+/// Copies a part of a result of `whole` bytes; nothing where it lies there already.
+inline void put_bytes(void* target, const void* source, Index bytes, Index whole) {
+  if (bytes <= 0 || target == source) return;
+  if (whole >= stream_result_least) return stream_bytes(target, source, bytes);
+  std::memmove(target, source, static_cast<std::size_t>(bytes));
 }
 
 }  // namespace tessera::detail

@@ -87,17 +87,22 @@ constexpr Contraction contraction(const Term& a, const Term& b, const Term& c,
 
 /// Panels narrower than this are not worth separate products: they are unpacked.
 inline constexpr Index least_panel = 64;
+/// The same along a dimension that is summed. Each panel is one more pass over the result, which
+/// libraries make for every 256 to 384 of the sum anyhow; unpacking passes twice over the operand
+/// alone, which is small beside the result where the sum is short.
+inline constexpr Index least_summed_panel = 256;
 
 /// Returns true when a product may read or write the block of `given` as panels along dimension d
-/// of local extent n: when it is stored as given, and the dimension comes first in its role, so
-/// that a panel is a run in the other blocks.
+/// of local extent n: when it is stored as given, the panels are wide enough, and the dimension
+/// comes first in its role, so that a panel is a run in the other blocks.
 constexpr bool takes_panels(const Contraction& roles, const Term& given, const Term& stored, int d,
                             Index n, int panels) {
   const bool loops_fit = roles.batch.size() + 4 <= max_dims;  // two for m, two for n
-  if (!(given == stored) || n / panels < least_panel || !loops_fit) return false;
+  if (!(given == stored) || !loops_fit) return false;
   const char label = given[d];
   const auto leads = [&](const Term& group) { return !group.empty() && group[0] == label; };
-  return leads(roles.m) || leads(roles.n) || leads(roles.k);
+  if (leads(roles.k)) return n / panels >= least_summed_panel;
+  return (leads(roles.m) || leads(roles.n)) && n / panels >= least_panel;
 }
 
 /// One block of a product: its labels, its local extents, and the dimension of its panels, if any;
