@@ -88,7 +88,7 @@ def torch_rows(row, threads):
         heads, split = numbers(8, 512, 16, 64, type=type), torch.empty(8, 16, 512, 64, dtype=type)
         row("split heads, " + name, lambda: split.copy_(heads.permute(0, 2, 1, 3)))
         row("reverse rows, " + name, lambda: torch.flip(x, [0]))
-        table, places = numbers(50000, 256, type=type), torch.randint(0, 50000, (8192,))
+        table, places = numbers(50000, 256, type=type), torch.arange(8192) * 2654435761 % 50000
         some = torch.zeros(8192, 256, dtype=type)
         row("take rows, " + name, lambda: torch.index_select(table, 0, places, out=some))
         some.zero_()
@@ -147,7 +147,7 @@ def numpy_rows(row, _):
             continue
         row("transpose, " + name, lambda: numpy.copyto(y, x.T))
         row("reverse rows, " + name, lambda: numpy.copyto(y, x[::-1]))
-        table, places = numpy.zeros((50000, 256), type), numpy.random.randint(0, 50000, 8192)
+        table, places = numpy.random.rand(50000, 256).astype(type), numpy.arange(8192) * 2654435761 % 50000
         some = numpy.empty((8192, 256), type)
         row("take rows, " + name, lambda: numpy.take(table, places, 0, out=some, mode="clip"))
         row("matrix times vector, " + name, lambda: x @ x[0])
