@@ -140,10 +140,10 @@ template <Reduction R, class T> struct ExtremeRows {
 
 template <Reduction R, class T>
 void find_extremes(const LocalFind& work, const void* from, void* best, std::int64_t* out) {
-  constexpr Index most_bytes = Index{1} << 19;  // of a row, so that it stays in the second cache
   const ReduceShape shape = reduce_shape(work.rows);
-  Rows rows = rows_of(work.rows, work.steps);
   if constexpr (kernels_on_host) {
+    constexpr Index most_bytes = Index{1} << 19;  // of a row, so that it stays in the second cache
+    Rows rows = rows_of(work.rows, work.steps);
     const bool along = rows.reduced.rank == 1 && rows.reduced.stride[0] == 1 && rows.width == 1;
     const Index elements = rows.reduced.size;
     if (along && elements >= 16 && elements * Index{sizeof(T)} <= most_bytes &&
