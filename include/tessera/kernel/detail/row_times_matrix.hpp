@@ -23,7 +23,7 @@ inline bool takes_strips(const GemmShape& g) {
 
 /// An index is a strip of a product's columns.
 template <class T> struct RowTimesMatrix {
-  static constexpr Index most = 1024;
+  static constexpr Index most = 2048;
   const GemmShape& g;
   bool add;
   Index width, strips;
@@ -42,7 +42,7 @@ template <class T> struct RowTimesMatrix {
  private:
   void strip(const T* row, const T* matrix, Index count, T* to) const {
     constexpr Index block = 64;
-    with_wide_vectors([&]() TESSERA_INLINE {
+    with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
       alignas(64) T part[most], total[most];
       for (Index j = 0; j < count; ++j) total[j] = add ? to[j] : T{};
       for (Index top = 0; top < g.k; top += block) {
