@@ -227,6 +227,23 @@ TEST_CASE_TEMPLATE("NaN and the signs of zeros count in columns too, whichever c
         }
 }
 
+TEST_CASE_TEMPLATE("sums of complex numbers of every length around a block", T, float, double) {
+  detail::use_element<complex<T>>();
+  for (const Index n : {1, 31, 255, 256, 257, 511, 512, 1000})
+    for (const Index stride : {1, 3}) {
+      CAPTURE(n);
+      std::vector<complex<T>> x, expected(2);
+      for (Index i = 0; i < 2 * n * stride; ++i) {
+        x.push_back({static_cast<T>(i % 7 - 3), static_cast<T>(i % 5)});
+        if (i % stride == 0) {
+          auto& sum = expected[static_cast<std::size_t>(i / (n * stride))];
+          sum = sum + x.back();
+        }
+      }
+      CHECK(run(Reduction::sum, {{2}, {n * stride}, {n}, {stride}}, x) == expected);
+    }
+}
+
 TEST_CASE("long float sums stay accurate") {
   Random random(10);
   const Index n = 10'000'000;

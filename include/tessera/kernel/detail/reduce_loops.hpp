@@ -14,6 +14,7 @@
 
 #include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/extreme_row.hpp>
+#include <tessera/kernel/detail/join_apart.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/detail/simd.hpp>
 
@@ -64,44 +65,6 @@ inline LineRows line_rows(const OffsetBox& reduced, Index c) {
   return {0, row, stride, begin, min_of(begin + group, reduced.size / row)};
 }
 
-/// Joins `count` elements, `apart` from each other, in pairs. (Few templates, since all programs
-/// that reduce instantiate them.)
-template <class F, class C, Index count, class T>
-TESSERA_INLINE inline C join_apart(const T* p, Index apart) {
-  const auto at = [&](Index i) TESSERA_INLINE { return static_cast<C>(p[i * apart]); };
-  if constexpr (count == 1)
-    return at(0);
-  else if constexpr (count == 2)
-    return F::join(at(0), at(1));
-  else if constexpr (count == 4)
-    return F::join(F::join(at(0), at(1)), F::join(at(2), at(3)));
-  else
-    return F::join(join_apart<F, C, count / 2>(p, apart),
-                   join_apart<F, C, count / 2>(p + count / 2 * apart, apart));
-}
-
-#if defined(TESSERA_AVX512)
-/// Joins elements of a half type, 16 apart, in pairs.
-template <class F, Index count, class T>
-TESSERA_AVX512_INLINE inline void join_lanes(const T* p, ShortLanes<float>& to) {
-  if constexpr (count == 1) {
-    read_lanes(p, to.lane);
-  } else {
-    ShortLanes<float> more;
-    join_lanes<F, count / 2>(p, to);
-    join_lanes<F, count / 2>(p + count / 2 * short_lanes, more);
-    TESSERA_SIMD
-    for (Index j = 0; j < short_lanes; ++j) to.lane[j] = F::join(to.lane[j], more.lane[j]);
-  }
-}
-template <class F, Index count, class T>
-TESSERA_AVX512_ALONE void join_short(const T* p, float* to) {
-  ShortLanes<float> joined;
-  join_lanes<F, count>(p, joined);
-  std::memcpy(to, joined.lane, sizeof(joined));
-}
-#endif
-
 /// Reduces chunk c of the line that starts at p. Vectors of 32 bytes are joined in the order of
 /// memory: CPUs fetch lines of which the second half is read right after the first by a third
 /// faster (measured on an AMD EPYC 9004). Of fewer than 256 elements, quarters of 64 are joined.
@@ -142,6 +105,11 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
       const auto* p = readable_row(
           side_by_side(from + done * rows.stride, count, rows.stride, buffer), count, wide);
       C rest = F::start(), joined[block / 4];
+      if constexpr (R == Reduction::sum && ComplexElement<T>)
+        if (count == block) {
+          total = Joined::join(total, static_cast<Total>(sum_complex<block>(p)));
+          continue;
+        }
       if (sizeof(C) <= 8 && count == block) {  // all loops of constant length
         C few[lanes];
         for (Index group = 0; group < block; group += 8 * lanes) {
@@ -235,30 +203,31 @@ TESSERA_INLINE inline void strip_chunk(const OffsetBox& reduced, const T* p, Ind
       const auto *a = row[0], *b = row[1], *c = row[2], *d = row[3];  // four streams from memory
       if constexpr (is_extreme<R, C>)
         if (seen != any) {
-          // The greater of two floats that are no NaN, or the lesser.
-          const auto one_of = [](C u, C v) TESSERA_INLINE {
-            return (R == Reduction::min ? u < v : u > v) ? u : v;
-          };
-          // Equal ones differ in the signs of zeros alone, of which `and` keeps +0, and `or` -0.
-          const auto with_sign = [&](C u, C v) TESSERA_INLINE {
-            const auto s = Kokkos::bit_cast<BitsOf<C>>(one_of(u, v)),
-                       t = Kokkos::bit_cast<BitsOf<C>>(one_of(v, u));
-            return Kokkos::bit_cast<C>(R == Reduction::min ? s | t : s & t);
+          // The greater of two floats that are no NaN, or the lesser. Equal ones differ in the
+          // signs of zeros alone, of which `and` keeps +0, and `or` -0.
+          const auto extreme = [](C u, C v, bool zeros) TESSERA_INLINE {
+            constexpr bool least = R == Reduction::min;
+            const C one = (least ? u < v : u > v) ? u : v;
+            if (!zeros) return one;
+            const C other = (least ? v < u : v > u) ? v : u;
+            const auto s = Kokkos::bit_cast<BitsOf<C>>(one), t = Kokkos::bit_cast<BitsOf<C>>(other);
+            return Kokkos::bit_cast<C>(least ? s | t : s & t);
           };
           BitsOf<C> nans = 0;
-          const auto join_rows = [&](const auto& extreme) TESSERA_INLINE {
+          const auto join_rows = [&](bool zeros) TESSERA_INLINE {
             TESSERA_SIMD_OR(nans)
             for (Index j = 0; j < width; ++j) {
               const C w = static_cast<C>(a[j]), x = static_cast<C>(b[j]), y = static_cast<C>(c[j]),
                       z = static_cast<C>(d[j]);
               nans |= BitsOf<C>{std::isunordered(w, x)} | BitsOf<C>{std::isunordered(y, z)};
-              part[j] = extreme(part[j], extreme(extreme(w, x), extreme(y, z)));
+              part[j] = extreme(part[j], extreme(extreme(w, x, zeros), extreme(y, z, zeros), zeros),
+                                zeros);
             }
           };
-          if (seen == no_zeros)
-            join_rows(one_of);
+          if (seen == no_zeros)  // each is compiled by itself
+            join_rows(false);
           else
-            join_rows(with_sign);
+            join_rows(true);
           if (nans == 0) continue;
           seen = any;
           again = true;
