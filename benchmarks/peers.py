@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Measures the rows of bench_kernels with PyTorch, NumPy and JAX, those that are installed, in turns with that program.
+"""Measures the rows of bench_kernels and bench_functions with PyTorch, NumPy and JAX, those that are installed, in turns with
+these programs.
 
-    cmake --build build/bench --target bench_kernels
-    python3 benchmarks/peers.py build/bench/benchmarks/bench_kernels                       # a table, as Markdown
+    cmake --build build/bench --target bench_kernels bench_functions
+    python3 benchmarks/peers.py build/bench/benchmarks/bench_{kernels,functions}           # a table, as Markdown
     python3 benchmarks/peers.py build/bench/benchmarks/bench_kernels --threads 1 2 --rounds 5 --filter softmax
     python3 benchmarks/peers.py --peer torch --threads 1                                   # one peer's rows alone
 
@@ -81,6 +82,28 @@ def torch_rows(row, threads):
                                  ("half to float", h, f), ("float to bfloat16", f, b), ("bfloat16 to float", b, f)):
         x, y = numbers(MANY, type=source), torch.empty(MANY, dtype=target)
         row("cast, " + name, lambda: y.copy_(x))
+    for name, type, whole in (("float", f, torch.complex64), ("double", d, torch.complex128)):
+        x, z = numbers(MANY, type=type).abs() + 0.125, numbers(MANY, type=type)
+        y, mask = torch.empty_like(x), torch.rand(MANY) < 0.43
+        row("exp2, " + name, lambda: torch.exp2(x, out=y))
+        row("log, " + name, lambda: torch.log(x, out=y))
+        row("log1p, " + name, lambda: torch.log1p(x, out=y))
+        row("sqrt, " + name, lambda: torch.sqrt(x, out=y))
+        row("pow, " + name, lambda: torch.pow(x, z, out=y))
+        row("where, " + name, lambda: torch.where(mask, x, z, out=y))
+        x = numbers(SIDE, SIDE, type=type)
+        line = x[0].clone()
+        row("mean and variance of rows, " + name, lambda: torch.var_mean(x, 1, correction=0))
+        row("layer norm, " + name, lambda: torch.native_layer_norm(x, (SIDE,), line, line, 1e-5))
+        c = torch.complex(numbers(1024, 1024, type=type), numbers(1024, 1024, type=type))
+        e, o, size, sums = c.clone(), torch.empty_like(c), torch.empty(1024, 1024, dtype=type), torch.empty(1024, dtype=whole)
+        row("add, complex " + name, lambda: torch.add(c, e, out=o))
+        row("multiply, complex " + name, lambda: torch.mul(c, e, out=o))
+        row("size, complex " + name, lambda: torch.abs(c, out=size))
+        row("sum of rows, complex " + name, lambda: torch.sum(c, 1, out=sums))
+        left, right = c[:512, :512].contiguous(), c[512:, 512:].contiguous()
+        result = torch.matmul(left, right)
+        row("product of 512^3, complex " + name, lambda: torch.matmul(left, right, out=result))
     for name, type in (("float", f), ("double", d)):
         x = numbers(SIDE, SIDE, type=type)
         y = torch.empty_like(x)
@@ -88,7 +111,7 @@ def torch_rows(row, threads):
         heads, split = numbers(8, 512, 16, 64, type=type), torch.empty(8, 16, 512, 64, dtype=type)
         row("split heads, " + name, lambda: split.copy_(heads.permute(0, 2, 1, 3)))
         row("reverse rows, " + name, lambda: torch.flip(x, [0]))
-        table, places = numbers(50000, 256, type=type), torch.randint(0, 50000, (8192,))
+        table, places = numbers(50000, 256, type=type), torch.arange(8192) * 2654435761 % 50000
         some = torch.zeros(8192, 256, dtype=type)
         row("take rows, " + name, lambda: torch.index_select(table, 0, places, out=some))
         some.zero_()
@@ -145,9 +168,24 @@ def numpy_rows(row, _):
             row("running sum" + of + name, lambda: numpy.cumsum(x, along, out=y))
         if name == "half":
             continue
+        positive, other = numpy.abs(x).reshape(-1)[:MANY] + x.dtype.type(0.125), x.reshape(-1)[:MANY].copy()
+        to, mask = numpy.empty_like(positive), numpy.random.rand(MANY) < 0.43
+        row("exp2, " + name, lambda: numpy.exp2(positive, out=to))
+        row("log, " + name, lambda: numpy.log(positive, out=to))
+        row("log1p, " + name, lambda: numpy.log1p(positive, out=to))
+        row("sqrt, " + name, lambda: numpy.sqrt(positive, out=to))
+        row("pow, " + name, lambda: numpy.power(positive, other, out=to))
+        row("where, " + name, lambda: numpy.where(mask, positive, other))
+        c = (x[:1024, :1024] + 1j * x[1024:, 1024:]).astype("c8" if type == "f4" else "c16")
+        e, o, size, left, right = c.copy(), numpy.empty_like(c), numpy.empty(c.shape, type), c[:512, :512].copy(), c[512:, 512:].copy()
+        row("add, complex " + name, lambda: numpy.add(c, e, out=o))
+        row("multiply, complex " + name, lambda: numpy.multiply(c, e, out=o))
+        row("size, complex " + name, lambda: numpy.abs(c, out=size))
+        row("sum of rows, complex " + name, lambda: c.sum(1))
+        row("product of 512^3, complex " + name, lambda: left @ right)
         row("transpose, " + name, lambda: numpy.copyto(y, x.T))
         row("reverse rows, " + name, lambda: numpy.copyto(y, x[::-1]))
-        table, places = numpy.zeros((50000, 256), type), numpy.random.randint(0, 50000, 8192)
+        table, places = numpy.random.rand(50000, 256).astype(type), numpy.arange(8192) * 2654435761 % 50000
         some = numpy.empty((8192, 256), type)
         row("take rows, " + name, lambda: numpy.take(table, places, 0, out=some, mode="clip"))
         row("matrix times vector, " + name, lambda: x @ x[0])
@@ -219,7 +257,7 @@ def peer_times(peer, threads, wanted, seconds):
 
 def main():
     take = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    take.add_argument("program", nargs="?", help="bench_kernels")
+    take.add_argument("programs", nargs="*", help="bench_kernels, bench_functions")
     take.add_argument("--peer", choices=PEERS, help="print the rows of one peer")
     take.add_argument("--peers", choices=PEERS, nargs="+", default=list(PEERS), help="those beside Tessera")
     take.add_argument("--threads", type=int, nargs="+", default=[1])
@@ -229,13 +267,16 @@ def main():
     asked = take.parse_args()
     if asked.peer:
         return PEERS[asked.peer](Rows(asked.filter, asked.seconds, asked.threads[0]), asked.threads[0])
-    if not asked.program:
-        take.error("name the program bench_kernels, or a --peer")
+    if not asked.programs:
+        take.error("name the programs bench_kernels and bench_functions, or a --peer")
     peers = [name for name in asked.peers if installed(name)]
     for threads in asked.threads:
         least = {}
         for _ in range(asked.rounds):
-            found = tessera_times(asked.program, threads, asked.filter, asked.seconds)
+            found = {"tessera": {}, "roofline": {}}
+            for program in asked.programs:
+                for way, times in tessera_times(program, threads, asked.filter, asked.seconds).items():
+                    found[way].update(times)
             found.update({peer: peer_times(peer, threads, asked.filter, asked.seconds) for peer in peers})
             for way, times in found.items():
                 for case, t in times.items():
@@ -245,6 +286,8 @@ def main():
         print("| kernel | Tessera, ms | of the roofline | " + "".join(f"{p} | " for p in peers) + "ratio |")
         print("|---|---|---|" + "---|" * (len(peers) + 1))
         for case, t in least.items():
+            if "tessera" not in t:  # a row of a program that was not named
+                continue
             others = [t[p] for p in peers if p in t and p != "jax"]
             ratio = f"{t['tessera'] / min(others):.2f}" if others else ""
             print(f"| {case} | {t['tessera']:.3f} | {t['roofline'] / t['tessera']:.2f} | "

@@ -1,142 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 1
 // threads: 1 2
-// Every kind of kernel on one process's memory, beside its roofline: the time that its bytes take
-// at the rate of a copy, or its products at the rate of a large one, both measured first, with as
-// many threads. benchmarks/peers.py measures the same rows with PyTorch, NumPy and JAX, in turns
-// with this program. Times are the least of many, with one thread those of the processor.
-#include <algorithm>
+// Kernels along rows, those that move elements, products and convolutions, on one process's memory
+// (bench_functions has those of elements), each beside its roofline. benchmarks/peers.py measures
+// the same rows with PyTorch, NumPy and JAX, in turns with this program.
 #include <cstdint>
-#include <cstdio>
-#include <ctime>
-#include <functional>
-#include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include <mpi.h>
-
-#include <tessera/kernel/functions.hpp>
-#include <tessera/kernel/map.hpp>
 #include <tessera/kernel/softmax.hpp>
-#include <tessera/kernel/use_element.hpp>
 
-#include "support/mpi_benchmark.hpp"
-#include "support/turns.hpp"
+#include "support/kernel_rows.hpp"
 
 namespace {
-using namespace tessera;
-using detail::LocalMap, detail::LocalReduce, detail::LocalScan, detail::StridedCopy;
-
-constexpr Index side = 2048, many = Index{1} << 20;
-
-/// What a kernel must move or multiply, and in which type it multiplies.
-struct Needs {
-  double bytes = 0;
-  double flops = 0;
-  DType type = DType::f32;
-};
-
-struct Rates {
-  double copy = 0;     // bytes a second, those read and those written
-  double products[2];  // flops a second, of float and double
-};
-
-/// With one thread the processor's time, which other programs on the machine prolong less.
-double now() {
-  static const bool alone = Kokkos::DefaultHostExecutionSpace().concurrency() == 1;
-  if (!alone) return MPI_Wtime();
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-double least_time(const std::function<void()>& body) {
-  return tessera_bench::in_turns(
-      {body}, {.seconds = 0.3, .least = 5, .most = 401, .take_least = true, .clock = &now})[0];
-}
-/// Begins at a cache line, as tensors and the arrays of the peers do.
-template <class T> struct OfLines {
-  using value_type = T;
-  static constexpr std::align_val_t line{64};
-  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), line)); }
-  void deallocate(T* p, std::size_t) { ::operator delete(p, line); }
-  bool operator==(const OfLines&) const = default;
-};
-template <class T> using Buffer = std::vector<T, OfLines<T>>;
-
-template <class T> Buffer<T> numbers(Index n) {
-  Buffer<T> x;
-  for (Index i = 0; i < n; ++i)
-    x.push_back(static_cast<T>(static_cast<float>(i * 2654435761 % 1000) * 0.008f - 4));
-  return x;
-}
-
-template <class T> double product_rate() {
-  constexpr Index n = 1024;
-  const Buffer<T> a = numbers<T>(n * n), b = a;
-  Buffer<T> c = a;
-  const detail::Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
-  return static_cast<double>(work.flops()) /
-         least_time([&] { detail::gemm(dtype_of<T>, work, a.data(), b.data(), c.data()); });
-}
-const Rates& rates() {
-  static const Rates measured = [] {
-    constexpr Index n = Index{1} << 24;  // 64 MiB
-    const Buffer<float> x(n);
-    Buffer<float> y(n);
-    const StridedCopy whole{.extents = {n}, .from_strides = {1}, .to_strides = {1}};
-    const double copy =
-        least_time([&] { detail::copy(DType::f32, x.data(), y.data(), &whole, 1); });
-    return Rates{8.0 * n / copy, {product_rate<float>(), product_rate<double>()}};
-  }();
-  return measured;
-}
-
-void row(const std::string& name, const Needs& needs, const std::function<void()>& kernel) {
-  const std::string whole = "kernel/" + name;
-  if (!tessera_bench::wanted(whole)) return;
-  const double time = least_time(kernel);
-  const double roof = std::max(needs.bytes / rates().copy,
-                               needs.flops / rates().products[needs.type == DType::f64]);
-  tessera_bench::note(whole, {{"tessera", time}, {"roofline", roof}});
-  std::printf("%-36s %9.3f ms, %.2f of the roofline\n", name.c_str(), time * 1e3, roof / time);
-}
-
-template <class T, class F> void function(const std::string& name, const F& f) {
-  const Buffer<T> x = numbers<T>(many);
-  Buffer<T> y(x.size());
-  const LocalMap work{.extents = {many}, .strides = {{1}}, .flat = true};
-  row(name, {.bytes = 2.0 * many * sizeof(T)},
-      [&] { detail::map<T>(f, work, y.data(), x.data()); });
-}
-template <class T> void elementwise(const std::string& type) {
-  function<T>("exp, " + type, fn::Exp{});
-  function<T>("tanh, " + type, fn::Tanh{});
-  function<T>("erf, " + type, fn::Erf{});
-  function<T>("gelu, " + type, fn::Gelu{});
-  function<T>("gelu by tanh, " + type, fn::GeluTanh{});
-  function<T>("silu, " + type, fn::Silu{});
-  function<T>("relu, " + type, fn::Relu{});
-  function<T>("sin, " + type, fn::Sin{});
-  function<T>("rsqrt of squares, " + type, [](auto x) { return fn::Rsqrt{}(x * x); });
-  const Buffer<T> x = numbers<T>(many), z = x;
-  Buffer<T> y(x.size());
-  const auto add = [&](const char* name, const Extents& strides) {
-    const LocalMap work{.extents = {1024, 1024}, .strides = {{1024, 1}, strides}};
-    row(name + type, {.bytes = 2.0 * many * sizeof(T)},
-        [&] { detail::map<T>(fn::Add{}, work, y.data(), x.data(), z.data()); });
-  };
-  add("add a row, ", {0, 1});
-  add("add a column, ", {1, 0});
-}
-template <class From, class To> void cast(const std::string& name) {
-  const Buffer<From> x = numbers<From>(many);
-  Buffer<To> y(x.size());
-  const LocalMap work{.extents = {many}, .strides = {{1}}, .flat = true};
-  row("cast, " + name, {.bytes = 1.0 * many * (sizeof(From) + sizeof(To))},
-      [&] { detail::map<To>(fn::Cast<To>{}, work, y.data(), x.data()); });
-}
+using namespace tessera_bench;
 
 template <class T> void along_rows(const std::string& type) {
   constexpr DType D = dtype_of<T>;
@@ -154,8 +31,7 @@ template <class T> void along_rows(const std::string& type) {
     row("max" + of, {.bytes = size},
         [&] { detail::reduce(D, Reduction::max, work, x.data(), r.data()); });
     row("arg-max" + of, {.bytes = size}, [&] {
-      detail::reduce(D, Reduction::max, work, x.data(), r.data());
-      detail::find(D, {work, 0, {1}}, x.data(), r.data(), at.data());
+      detail::find_extreme(D, Reduction::max, {work, 0, {1}}, x.data(), r.data(), at.data());
     });
     row("running sum" + of, {.bytes = 2 * size},
         [&] { detail::scan(D, Reduction::sum, lines, x.data(), nullptr, y.data()); });
@@ -329,19 +205,15 @@ template <class T> void use_rows() {
 }
 
 void measure_all() {
-  tessera_bench::print_context();
-  std::printf("copy %.1f GB/s, products %.0f GFLOP/s of float and %.0f of double\n",
-              rates().copy * 1e-9, rates().products[0] * 1e-9, rates().products[1] * 1e-9);
-  elementwise<float>("float");
-  elementwise<double>("double");
-  elementwise<half>("half");
-  elementwise<bfloat16>("bfloat16");
-  cast<float, double>("float to double");
-  cast<double, float>("double to float");
-  cast<float, half>("float to half");
-  cast<half, float>("half to float");
-  cast<float, bfloat16>("float to bfloat16");
-  cast<bfloat16, float>("bfloat16 to float");
+  detail::use_indexed<float>();
+  detail::use_indexed<double>();
+  detail::use_sort_of<float>();
+  detail::use_sort_of<double>();
+  detail::use_convolve_of<float>();
+  use_rows<half>();
+  use_rows<bfloat16>();
+  use_rows<float>();
+  use_rows<double>();
   along_rows<float>("float");
   along_rows<double>("double");
   along_rows<half>("half");
@@ -356,23 +228,4 @@ void measure_all() {
 }
 }  // namespace
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  {
-    const Kokkos::ScopeGuard kokkos(argc, argv);
-    detail::use_indexed<float>();
-    detail::use_indexed<double>();
-    detail::use_sort_of<float>();
-    detail::use_sort_of<double>();
-    detail::use_convolve_of<float>();
-    use_rows<half>();
-    use_rows<bfloat16>();
-    use_rows<float>();
-    use_rows<double>();
-    tessera_bench::start(argc, argv);
-    measure_all();
-    tessera_bench::finish();
-  }
-  MPI_Finalize();
-  return 0;
-}
+int main(int argc, char** argv) { return tessera_bench::measure_rows(argc, argv, measure_all); }

@@ -332,6 +332,37 @@ TEST_CASE("a row times a column, of every type, length and stride") {
   }
 }
 
+TEST_CASE("a row times a large matrix, with gaps, at strides and in batches") {
+  Random random(12);
+  for (const Index k : {1, 7, 64, 517})
+    for (const Index n : {255, 256, 300, 2100})
+      for (const bool transpose_a : {false, true}) {
+        detail::Gemm g = dense(1, n, k, transpose_a);
+        if (transpose_a) g.lda += 2;
+        g.ldb += n % 2;
+        g.batch = {2};
+        g.batch_a = {g.lda * (transpose_a ? k : 1)};
+        g.batch_b = {g.ldb * k};
+        g.batch_c = {g.ldc + 1};
+        check<double>(random, g, false);
+        check<double>(random, g, true);
+        check<float>(random, g, true);
+      }
+  // A sum that is rounded has the same bits in strips of any width.
+  const Index n = 1300, k = 300;
+  std::vector<double> x(static_cast<std::size_t>(k)), y(static_cast<std::size_t>(n * k));
+  for (double& v : x) v = static_cast<double>(pick(random, -1000, 1000)) * 0.1;
+  for (double& v : y) v = static_cast<double>(pick(random, -1000, 1000)) * 1e-3;
+  const Buffer<double> a(x), b(y), c(std::vector<double>(static_cast<std::size_t>(n))),
+      strip(c.values());
+  detail::gemm(DType::f64, dense(1, n, k), a.data(), b.data(), c.data());
+  detail::Gemm cut = dense(1, 650, k);
+  cut.ldb = n;
+  for (const Index first : {0, 650})
+    detail::gemm(DType::f64, cut, a.data(), b.data() + first, strip.data() + first);
+  CHECK(strip.values() == c.values());
+}
+
 TEST_CASE("long sums of products are kept wide, and in the same order by any number of threads") {
   // 300000 products 1 are 300000 in every type that has it: a half is 65504 at most, and a sum in
   // bfloat16 or float would stay at 256 or 2^24.

@@ -200,7 +200,7 @@ TEST_CASE(
   Random random(8);
   detail::use_indexed<float>();
   for (const Index width : {1, 7, 600})
-    for (const Index tuples : {0, 1, 60, 400}) {
+    for (const Index tuples : {0, 1, 60, 230, 400}) {
       const Index rows = 300, held_from = 20, held_to = 280;
       std::vector<std::int64_t> at(static_cast<std::size_t>(tuples));
       for (auto& i : at) i = pick(random, 0, 3) == 0 ? 33 : pick(random, -5, rows + 5);
@@ -219,6 +219,14 @@ TEST_CASE(
       const Buffer<float> operand(table), updates(more), apart(table);
       const void* data = indices.data();
       const DType type = DType::i64;
+      for (const Reduction kind : {Reduction::none, Reduction::product, Reduction::max}) {
+        const Buffer<float> made(table), in_place(table);
+        detail::scatter(DType::f32, kind, work, operand.data(), &data, &type, updates.data(),
+                        memory.data(), made.data());
+        detail::scatter(DType::f32, kind, work, in_place.data(), &data, &type, updates.data(),
+                        memory.data(), in_place.data());
+        CHECK(in_place.values() == made.values());
+      }
       detail::scatter(DType::f32, Reduction::sum, work, operand.data(), &data, &type,
                       updates.data(), memory.data(), apart.data());
       const Buffer<float> again(table);

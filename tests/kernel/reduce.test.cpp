@@ -181,6 +181,69 @@ TEST_CASE_TEMPLATE("NaN wins in whole blocks, and the signs of zeros count", T, 
     }
 }
 
+TEST_CASE_TEMPLATE("NaN and the signs of zeros count in columns too, whichever comes first", T,
+                   float, double, half, bfloat16) {
+  detail::use_element<T>();
+  Random random(5);
+  for (const Index columns : {9, 40, 2100})
+    for (const Index rows : {3, 16, 37, 70})
+      for (const Reduction reduction : {Reduction::max, Reduction::min})
+        for (const Index nan : {Index{-1}, Index{1}, rows / 2, rows - 1}) {
+          CAPTURE(columns);
+          CAPTURE(rows);
+          CAPTURE(nan);
+          const float side = reduction == Reduction::max ? -1.0f : 1.0f;  // zeros win over it
+          std::vector<T> x;
+          std::vector<std::pair<double, bool>> expected;
+          for (Index r = 0; r < rows; ++r)
+            for (Index c = 0; c < columns; ++c) {
+              float value = side * static_cast<float>(pick(random, 1, 5));
+              if (c % 3 != 0 && r >= rows / 3 && pick(random, 0, 5) == 0) value = 0;
+              if (pick(random, 0, 1) == 0 && !(value < 0) && !(value > 0)) value = -value;
+              if (r == nan && c % 7 == 2) value = std::nanf("");
+              x.push_back(T(value));
+            }
+          for (Index c = 0; c < columns; ++c) {
+            double best = -side * -std::numeric_limits<double>::infinity();
+            for (Index r = 0; r < rows; ++r) {
+              const double value =
+                  static_cast<double>(x[static_cast<std::size_t>(r * columns + c)]);
+              const bool greater = value > best || (value == best && std::signbit(best));
+              const bool less = value < best || (value == best && std::signbit(value));
+              if (std::isnan(value) || (reduction == Reduction::max ? greater : less)) best = value;
+              if (std::isnan(best)) break;
+            }
+            expected.push_back({best, std::signbit(best)});
+          }
+          const std::vector<T> found = run(reduction, {{columns}, {1}, {rows}, {columns}}, x);
+          bool same = true;
+          for (std::size_t c = 0; c < found.size(); ++c) {
+            const double value = static_cast<double>(found[c]);
+            same = same && (std::isnan(expected[c].first)
+                                ? std::isnan(value)
+                                : std::pair(value, std::signbit(value)) == expected[c]);
+          }
+          CHECK(same);
+        }
+}
+
+TEST_CASE_TEMPLATE("sums of complex numbers of every length around a block", T, float, double) {
+  detail::use_element<complex<T>>();
+  for (const Index n : {1, 31, 255, 256, 257, 511, 512, 1000})
+    for (const Index stride : {1, 3}) {
+      CAPTURE(n);
+      std::vector<complex<T>> x, expected(2);
+      for (Index i = 0; i < 2 * n * stride; ++i) {
+        x.push_back({static_cast<T>(i % 7 - 3), static_cast<T>(i % 5)});
+        if (i % stride == 0) {
+          auto& sum = expected[static_cast<std::size_t>(i / (n * stride))];
+          sum = sum + x.back();
+        }
+      }
+      CHECK(run(Reduction::sum, {{2}, {n * stride}, {n}, {stride}}, x) == expected);
+    }
+}
+
 TEST_CASE("long float sums stay accurate") {
   Random random(10);
   const Index n = 10'000'000;

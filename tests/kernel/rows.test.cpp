@@ -203,6 +203,12 @@ TEST_CASE("rows across memory, several reduced dimensions, long rows") {
     const test::Buffer<std::int64_t> places(std::vector<std::int64_t>(size, 7));
     detail::find(DType::f64, find_work, in.data(), top_values.data(), places.data());
     CHECK(places.values() == where);
+    const test::Buffer<double> values(std::vector<double>(size, 77));
+    const test::Buffer<std::int64_t> again(std::vector<std::int64_t>(size, 7));
+    detail::find_extreme(DType::f64, Reduction::max, find_work, in.data(), values.data(),
+                         again.data());
+    CHECK(values.values() == best);
+    CHECK(again.values() == where);
   }
 }
 
@@ -236,6 +242,43 @@ TEST_CASE_TEMPLATE("find: the first place of a value in rows of any length", T, 
         CHECK(found(x, static_cast<T>(5)) == detail::not_found);
       }
     }
+}
+
+TEST_CASE_TEMPLATE("an extreme and its place at once are those of a reduction and a search", T,
+                   float, double, half, bfloat16, std::int8_t, std::int64_t) {
+  detail::use_element<T>();
+  Random random(9);
+  for (const Index n : {1, 15, 16, 31, 32, 33, 100, 257, 2050, 9000})
+    for (const Index rows : {1, 3, 40})
+      for (const Reduction reduction : {Reduction::max, Reduction::min})
+        for (const bool nan : {false, true}) {
+          CAPTURE(n);
+          CAPTURE(rows);
+          std::vector<T> x;
+          for (Index i = 0; i < rows * (n + 2); ++i) {  // few values, so that many are equal
+            float value = static_cast<float>(pick(random, i / (n + 2) % 3 == 0 ? 0 : -3, 3));
+            if (i / (n + 2) % 3 == 1) value = -std::abs(value);  // zeros of both signs win
+            if (value == 0 && pick(random, 0, 1) == 0) value = -0.0f;
+            x.push_back(static_cast<T>(value));
+          }
+          if constexpr (!std::is_integral_v<T>)
+            for (Index r = 0; nan && r < rows; r += 2) {
+              x[static_cast<std::size_t>(r * (n + 2) + n - 1)] = static_cast<T>(std::nanf(""));
+              x[static_cast<std::size_t>(r * (n + 2) + n / 2)] = static_cast<T>(std::nanf(""));
+            }
+          const detail::LocalFind work{{{rows}, {n + 2}, {n}, {1}}, 1000, {3}};
+          const std::vector<T> sevens(static_cast<std::size_t>(rows), static_cast<T>(7));
+          const test::Buffer<T> in(x), best(sevens), value(sevens);
+          const test::Buffer<std::int64_t> places(
+              std::vector<std::int64_t>(static_cast<std::size_t>(rows), 7)),
+              found(places.values());
+          detail::reduce(dtype_of<T>, reduction, work.rows, in.data(), best.data());
+          detail::find(dtype_of<T>, work, in.data(), best.data(), places.data());
+          detail::find_extreme(dtype_of<T>, reduction, work, in.data(), value.data(), found.data());
+          CHECK(found.values() == places.values());
+          CHECK(std::memcmp(value.values().data(), best.values().data(),
+                            static_cast<std::size_t>(rows) * sizeof(T)) == 0);
+        }
 }
 
 TEST_CASE("scan: lines in memory and across it, from both ends, with what comes before") {

@@ -534,7 +534,13 @@ class DryRun {
         map_block(work_in<detail::LocalMap>(kernel), step, p, out);
         break;
       case StepKind::find:
-        find_block(work_in<detail::LocalFind>(kernel), in(0), in(1), out);
+        if (const auto& work = work_in<detail::LocalFind>(kernel); kernel.in.size() > 1) {
+          find_block(work, in(0), in(1), out);
+        } else {
+          Values best(index(volume(work.rows.kept)));
+          reduce_block(work.rows, in(0), best);
+          find_block(work, in(0), best, out);
+        }
         break;
       case StepKind::scan:
         scan_block(work_in<detail::LocalScan>(kernel), in(0),

@@ -42,6 +42,8 @@ struct ElementKernels {
 /// calls of these operators, and of use_element.
 struct RowKernels {
   void (*find)(const LocalFind& work, const void* from, const void* best, std::int64_t* out);
+  void (*find_extreme)(Reduction reduction, const LocalFind& work, const void* from, void* best,
+                       std::int64_t* out);
   void (*scan)(Reduction reduction, const LocalScan& work, const void* from, const void* earlier,
                void* to, bool wide);
   void (*exponent)(const LocalBins& work, const void* from, std::int64_t* out);

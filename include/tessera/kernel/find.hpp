@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Finds where each row has a given value: the second half of an arg-max; the first half is a
-/// reduction.
+/// Finds where each row has a given value: the second half of an arg-max, of which the first half
+/// is a reduction; or does both, and reads memory once.
 ///
 ///     detail::find(DType::f32, work, x, best, out);
+///     detail::find_extreme(DType::f32, Reduction::max, work, x, best, out);   // writes best too
 ///
 /// Laws: out[i] is the first place of the row's value, or the largest 64-bit integer where the row
-/// does not have it; NaN is found as NaN.
+/// does not have it; NaN is found as NaN. find_extreme writes what a reduction and find() write.
 #include <cstdint>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/row_pieces.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
+#include <tessera/kernel/reduce.hpp>
 
 namespace tessera::detail {
 
@@ -104,9 +106,79 @@ void find_elements(const LocalFind& work, const void* from, const void* best, st
              FindOp<Bits>{static_cast<const Bits*>(best), out, work.first});
 }
 
+/// Host: an index is a row. Floats are compared once, which keeps the place too, unless there is a
+/// NaN; of other types rows are reduced, and searched while a cache holds them.
+template <Reduction R, class T> struct ExtremeRows {
+  HostReduce reduce;
+  RowPieces<T, FindOp<T>> pieces;
+  T* best;
+  void run(Index begin, Index end) const {
+    if constexpr (std::is_floating_point_v<T>)
+      with_wide_vectors([&]() TESSERA_INLINE {
+        for (Index i = begin; i < end; ++i) {
+          Index place = 0;
+          if (extreme_place(pieces.from + pieces.rows.kept.offset(i), pieces.rows.reduced.size,
+                            R == Reduction::min, best[i], place))
+            pieces.op.out[i] = pieces.op.first + place * pieces.rows.step[0];
+          else
+            search(i, i + 1);
+        }
+      });
+    else
+      search(begin, end);
+  }
+  [[gnu::noinline]] void search(Index begin, Index end) const {
+    const Index bytes = pieces.rows.reduced.size * static_cast<Index>(sizeof(T));
+    const Index together = max_of(1, 16384 / bytes);
+    for (Index i = begin; i < end; i += together) {
+      const Index stop = min_of(end, i + together);
+      reduce_part<R, T, T>(reduce, i, stop);
+      pieces.run(i, stop);
+    }
+  }
+};
+
+template <Reduction R, class T>
+void find_extremes(const LocalFind& work, const void* from, void* best, std::int64_t* out) {
+  const ReduceShape shape = reduce_shape(work.rows);
+  if constexpr (kernels_on_host) {
+    constexpr Index most_bytes = Index{1} << 19;  // of a row, so that it stays in the second cache
+    Rows rows = rows_of(work.rows, work.steps);
+    const bool along = rows.reduced.rank == 1 && rows.reduced.stride[0] == 1 && rows.width == 1;
+    const Index elements = rows.reduced.size;
+    if (along && elements >= 16 && elements * Index{sizeof(T)} <= most_bytes &&
+        rows.strips >= (elements > row_chunk ? host_threads() : 1)) {
+      rows.chunk = elements;
+      rows.chunks = 1;
+      T* const values = static_cast<T*>(best);
+      const ExtremeRows<R, T> body{divide_reduce(shape, from, best, 1, strip_width<T>),
+                                   {rows, static_cast<const T*>(from), {values, out, work.first}},
+                                   values};
+      return launch_on_host("tessera::find", rows.strips, max_of(1, 32768 / elements), body);
+    }
+  }
+  reduce_to<R, T, T>(shape, from, best, 1);
+  find_elements<T>(work, from, best, out);
+}
+template <class T>
+void find_extreme_elements(Reduction reduction, const LocalFind& work, const void* from, void* best,
+                           std::int64_t* out) {
+  if constexpr (OrderedElement<T>) {
+    if (reduction == Reduction::max)
+      find_extremes<Reduction::max, T>(work, from, best, out);
+    else
+      find_extremes<Reduction::min, T>(work, from, best, out);
+  }
+}
+
 /// Writes a place for each row; `best` and `out` have an element for each row. Communication: none.
 inline void find(DType type, const LocalFind& work, const void* from, const void* best,
                  std::int64_t* out) {
   detail::row_kernels_of(type).find(work, from, best, out);
+}
+/// Writes each row's maximum or minimum to `best`, and its place.
+inline void find_extreme(DType type, Reduction reduction, const LocalFind& work, const void* from,
+                         void* best, std::int64_t* out) {
+  detail::row_kernels_of(type).find_extreme(reduction, work, from, best, out);
 }
 }  // namespace tessera::detail

@@ -28,6 +28,7 @@
 #include <tessera/kernel/detail/gemm_pieces.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/gemm_tiles.hpp>
+#include <tessera/kernel/detail/row_times_matrix.hpp>
 #include <tessera/kernel/elements.hpp>
 
 namespace tessera::detail {
@@ -170,7 +171,11 @@ template <class T> void gemm_blas(const GemmShape& g, T beta, const T* a, const 
   const bool outer = RealElement<T> && g.k == 1 && g.m > 1 && g.n > 1;
   if (g.k == 0 || !g.fits_blas() || (kernels_on_host && (outer || !narrow)))
     return gemm_tiles<T>(g, !(beta == T{0}), a, b, c);
-  if constexpr (kernels_on_host) return gemm_host(g, beta, a, b, c);
+  if constexpr (kernels_on_host) {
+    if constexpr (std::is_same_v<T, double>)
+      if (takes_strips(g)) return row_times_matrix(g, !(beta == T{0}), a, b, c);
+    return gemm_host(g, beta, a, b, c);
+  }
 #if defined(KOKKOS_ENABLE_CUDA)
   if constexpr (std::is_same_v<KernelSpace, Kokkos::Cuda>) return cublas_gemm(g, beta, a, b, c);
 #endif

@@ -11,6 +11,7 @@
 ///
 /// Laws: memory is unchanged.
 #include <tessera/kernel/copy/copy_box.hpp>
+#include <tessera/kernel/detail/simd.hpp>
 #include <tessera/kernel/lane.hpp>
 
 namespace tessera::detail {
@@ -18,7 +19,8 @@ namespace tessera::detail {
 inline constexpr Index most_prefetched = Index{32} << 10;
 
 /// Requests what copies of elements of `unit` bytes read. Does nothing on a device.
-inline void prefetch_source(Index unit, const void* from, const StridedCopy* copies, int count) {
+TESSERA_INLINE inline void prefetch_source(Index unit, const void* from, const StridedCopy* copies,
+                                           int count) {
   if constexpr (!kernels_on_host) return;
   Index left = detail::most_prefetched;
   for (int c = 0; c < count; ++c) {
@@ -39,7 +41,7 @@ inline void prefetch_source(Index unit, const void* from, const StridedCopy* cop
 }
 
 /// Requests `bytes` bytes that will be written. Does nothing on a device.
-inline void prefetch_to_write(void* to, Index bytes) {
+TESSERA_INLINE inline void prefetch_to_write(void* to, Index bytes) {
   if constexpr (!kernels_on_host) return;
   char* const begin = static_cast<char*>(to);
   for (Index i = 0; i < min_of(bytes, detail::most_prefetched); i += 64)
@@ -47,8 +49,9 @@ inline void prefetch_to_write(void* to, Index bytes) {
 }
 
 /// Requests a row that will be read and lies where no processor guesses it, at most its first 2
-/// KiB.
-inline void prefetch_row(const void* row, Index bytes) {
+/// KiB. Always inlined: g++ 12 finds that a function that only requests has no effect, and drops
+/// calls of it.
+TESSERA_INLINE inline void prefetch_row(const void* row, Index bytes) {
   const char* const begin = static_cast<const char*>(row);
   for (Index i = 0; i < min_of(bytes, 2048); i += 64) __builtin_prefetch(begin + i);
 }

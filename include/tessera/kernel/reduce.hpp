@@ -24,7 +24,7 @@ void reduce_to(const ReduceShape& shape, const void* from, void* to, double scal
   using Total = typename Accumulator<R, T, Out>::Total;
   if (shape.kept.size == 0) return;
   if constexpr (kernels_on_host)
-    reduce_host(shape, from, to, scale, reduce_part<R, T, Out>, sizeof(Total));
+    reduce_host(shape, from, to, scale, reduce_part<R, T, Out>, sizeof(Total), strip_width<T>);
   else
     reduce_device<R, Total>(shape, static_cast<const T*>(from), static_cast<Out*>(to), scale);
 }

@@ -2,7 +2,8 @@
 #pragma once
 /// @file
 /// Joins updates into rows of a table at indices. A counting sort first orders the updates by their
-/// target row (detail/row_order.hpp); then each row joins its own updates in their order.
+/// target row (detail/row_order.hpp); then each row joins its own updates in their order. Few
+/// updates of a table in place need no sort (detail/scatter_chains.hpp).
 ///
 ///     detail::scatter(DType::f32, Reduction::sum, work, operand, indices, types, updates, integers, out);
 ///
@@ -16,25 +17,12 @@
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/detail/row_order.hpp>
+#include <tessera/kernel/detail/scatter_chains.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/prefetch.hpp>
 
 namespace tessera::detail {
-
-/// How updates are joined; for R none, the last one is set.
-template <Reduction R, class T> struct Scattering {
-  using Total = typename Fold<R, T>::Total;
-  KOKKOS_FORCEINLINE_FUNCTION static Total start() { return Fold<R, Total>::start(); }
-  KOKKOS_FORCEINLINE_FUNCTION static Total join(Total a, T b) {
-    return Fold<R, Total>::join(a, static_cast<Total>(b));
-  }
-};
-template <class T> struct Scattering<Reduction::none, T> {
-  using Total = T;
-  KOKKOS_FORCEINLINE_FUNCTION static Total start() { return T{}; }
-  KOKKOS_FORCEINLINE_FUNCTION static Total join(Total, T b) { return b; }
-};
 
 /// Joins a strip of a row's elements.
 template <Reduction R, class T> struct ScatterRows {
@@ -214,6 +202,28 @@ void scatter_rows(const LocalScatter& work, const IndexBox& box, const RowOrder&
          max_of(1, 16384 / each), kernel);
 }
 
+/// Whether the updates are few and joined in place: then they need no order.
+inline bool has_chains(const LocalScatter& work, const IndexBox& box, const void* operand,
+                       const void* out) {
+  return work.start == ScatterStart::operand && operand == out && work.updates &&
+         box.size <= work.bins() && row_box(work.rows).contiguous() && counted_alone(box);
+}
+template <Reduction R, class T>
+void scatter_chains(const LocalScatter& work, const IndexBox& box, const Chains& chains,
+                    const void* updates, void* out) {
+  using Kernel = ScatterChains<R, T>;
+  const Index size = volume(work.rows.row);
+  const Kernel kernel{box,
+                      chains,
+                      size,
+                      ceil_div(size, Kernel::width),
+                      offset_box(work.table, work.table_strides, false),
+                      static_cast<const T*>(updates),
+                      static_cast<T*>(out)};
+  launch_on_host("tessera::scatter", box.size * kernel.strips,
+                 max_of(1, 16384 / min_of(size, Kernel::width)), kernel);
+}
+
 template <class T>
 void scatter_elements(Reduction reduction, const LocalScatter& work, const void* operand,
                       const void* const* indices, const DType* types, const void* updates,
@@ -221,12 +231,22 @@ void scatter_elements(Reduction reduction, const LocalScatter& work, const void*
   if (work.bins() == 0 || volume(work.rows.row) == 0) return;
   const IndexBox box = index_box(work.rows, indices, types);
   const RowOrder order = row_order(work, integers);
-  order_tuples(work, box, order);
+  const bool chained = has_chains(work, box, operand, out);
+  const Chains chains{order.rows, order.ends, order.places};
+  if (chained)
+    chain_tuples(box, chains);
+  else
+    order_tuples(work, box, order);
+  const auto join = [&](auto r) {
+    constexpr Reduction R = decltype(r)::value;
+    if constexpr (kernels_on_host)
+      if (chained) return scatter_chains<R, Stored<T>>(work, box, chains, updates, out);
+    scatter_rows<R, Stored<T>>(work, box, order, operand, updates, out);
+  };
   if (reduction == Reduction::none)
-    return scatter_rows<Reduction::none, Stored<T>>(work, box, order, operand, updates, out);
-  with_reduction<T>(reduction, [&](auto r) {
-    scatter_rows<decltype(r)::value, Stored<T>>(work, box, order, operand, updates, out);
-  });
+    join(std::integral_constant<Reduction, Reduction::none>{});
+  else
+    with_reduction<T>(reduction, join);
 }
 
 /// Writes the operand (or nothing, as work.start says) joined with the updates; `none` sets them.

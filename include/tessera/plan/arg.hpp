@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// The planner of arg-max and arg-min: find each row's extreme value as a reduction does, then the
-/// least index at which some process has it.
+/// least index at which some process has it; both in one step where each process has whole rows.
 ///
 ///     Plan p = detail::plan_arg(parse("bsv->bs"), Reduction::max, x, out, mesh, process);
 ///
@@ -21,15 +21,27 @@ constexpr Plan plan_arg(const Terms& terms, Reduction reduction, const TensorDes
   PlanBuilder build(OperatorKind::arg, mesh, process, options);
   build.plan().reduction = reduction;
   const int operand = build.operand(x, terms.operands[0]);
-  const int local =
-      build.reduce(operand, reduction, [&](char label) { return terms.result.contains(label); });
-  const TensorDesc open = build.desc(local);
-  const int best = build.reshard(local, open.sharding.finished());
-  const TensorDesc found{
-      DType::i64, open.extents,
-      open.sharding.finished().with_partial(open.sharding.partial, Reduction::min)};
-  int slot =
-      build.compute(StepKind::find, FixedVector<int, 2>{operand, best}, found, build.labels(local));
+  const auto keep = [&](char label) { return terms.result.contains(label); };
+  Term kept;
+  TensorDesc found{DType::i64, {}, {}};
+  AxisSet open = x.sharding.partial;
+  for (int d = 0; d < x.rank(); ++d) {
+    const char label = build.labels(operand)[d];
+    if (!keep(label)) {
+      open = open | x.sharding[d].set();
+      continue;
+    }
+    kept.push_back(label);
+    found.extents.push_back(x.extents[d]);
+    found.sharding.dims.push_back(x.sharding[d]);
+  }
+  FixedVector<int, 2> in{operand};
+  if (!open.empty()) {
+    const int local = build.reduce(operand, reduction, keep);
+    in.push_back(build.reshard(local, found.sharding));
+    found.sharding = found.sharding.with_partial(open, Reduction::min);
+  }
+  int slot = build.compute(StepKind::find, in, found, kept);
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }

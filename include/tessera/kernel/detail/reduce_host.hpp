@@ -6,7 +6,7 @@
 /// compiled for each reduction and element type.
 ///
 ///     reduce_host(reduce_shape(work), from, to, 1.0, reduce_part<Reduction::sum, float, float>,
-///     sizeof(double));
+///     sizeof(double), strip_width<float>);
 #include <cstddef>
 #include <memory>
 
@@ -46,7 +46,7 @@ template <Reduction R, class T, class Out>
   with_wide_vectors([&]() TESSERA_INLINE {
     for (Index i = begin; i < end; ++i) {
       const Index first = i % each, last = apart ? first + 1 : chunks;
-      Total total[strip_width], next[strip_width];
+      Total total[strip_width<T>], next[strip_width<T>];
       Index count = 1, output = i / each;
       if (work.strips && !work.joining) {
         const int dim = shape.kept.rank - 1;
@@ -88,25 +88,34 @@ struct ReduceBody {
   void run(Index begin, Index end) const { part(work, begin, end); }
 };
 
-/// Divides the work and lets `part` do it; its totals have total_bytes each.
-inline void reduce_host(const ReduceShape& shape, const void* from, void* to, double scale,
-                        ReducePart part, std::size_t total_bytes) {
+/// Divides the work into outputs, strips of at most `widest` outputs, and chunks.
+inline HostReduce divide_reduce(const ReduceShape& shape, const void* from, void* to, double scale,
+                                Index widest) {
   const OffsetBox &kept = shape.kept, &reduced = shape.reduced;
   const bool unit_line = reduced.rank > 0 && reduced.stride[reduced.rank - 1] == 1;
   const bool short_line = reduced.rank == 0 || (reduced.rank == 1 && reduced.size < 16);
   const Index inner = kept.rank > 0 ? kept.extent[kept.rank - 1] : 1, threads = host_threads();
   HostReduce work{shape, inner >= 8 && (short_line || !unit_line), 1, 1, 1, from, to, scale};
-  Index items = kept.size;
   if (work.strips) {
     work.chunks = max_of(1, ceil_div(reduced.size, strip_chunk_rows));
-    work.width = min_of(strip_width, inner);
+    work.width = min_of(widest, inner);
     if (threads > 1)
       work.width = min_of(work.width, max_of(64, round_up(ceil_div(inner, threads), 16)));
     work.row_strips = ceil_div(inner, work.width);
-    items = kept.size / inner * work.row_strips;
   } else {
     work.chunks = line_chunks(reduced);
   }
+  return work;
+}
+
+/// Divides the work and lets `part` do it; its totals have total_bytes each.
+inline void reduce_host(const ReduceShape& shape, const void* from, void* to, double scale,
+                        ReducePart part, std::size_t total_bytes, Index widest) {
+  HostReduce work = divide_reduce(shape, from, to, scale, widest);
+  const OffsetBox &kept = shape.kept, &reduced = shape.reduced;
+  const Index threads = host_threads();
+  const Index items =
+      work.strips ? kept.size / kept.extent[kept.rank - 1] * work.row_strips : kept.size;
   const ReduceBody body{work, part};
   if (work.chunks == 1 || threads == 1 || items >= 4 * threads) {
     const Index item = saturating_mul(work.width, reduced.size);

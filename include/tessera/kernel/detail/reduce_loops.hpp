@@ -14,6 +14,7 @@
 
 #include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/extreme_row.hpp>
+#include <tessera/kernel/detail/join_apart.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/detail/simd.hpp>
 
@@ -21,7 +22,9 @@ namespace tessera::detail {
 
 inline constexpr Index line_chunk_elements = 65536;
 inline constexpr Index strip_chunk_rows = 4096;
-inline constexpr Index strip_width = 512;
+/// The most outputs of a strip. Long rows of a strip are read faster, and half types are widened to
+/// four rows of float, which stay in the first cache.
+template <class T> inline constexpr Index strip_width = std::is_same_v<T, half> ? 512 : 2048;
 
 /// Returns how many chunks a line has: pieces of one row, or groups of rows.
 inline Index line_chunks(const OffsetBox& reduced) {
@@ -61,44 +64,6 @@ inline LineRows line_rows(const OffsetBox& reduced, Index c) {
   const Index group = max_of(1, line_chunk_elements / row), begin = c * group;
   return {0, row, stride, begin, min_of(begin + group, reduced.size / row)};
 }
-
-/// Joins `count` elements, `apart` from each other, in pairs. (Few templates, since all programs
-/// that reduce instantiate them.)
-template <class F, class C, Index count, class T>
-TESSERA_INLINE inline C join_apart(const T* p, Index apart) {
-  const auto at = [&](Index i) TESSERA_INLINE { return static_cast<C>(p[i * apart]); };
-  if constexpr (count == 1)
-    return at(0);
-  else if constexpr (count == 2)
-    return F::join(at(0), at(1));
-  else if constexpr (count == 4)
-    return F::join(F::join(at(0), at(1)), F::join(at(2), at(3)));
-  else
-    return F::join(join_apart<F, C, count / 2>(p, apart),
-                   join_apart<F, C, count / 2>(p + count / 2 * apart, apart));
-}
-
-#if defined(TESSERA_AVX512)
-/// Joins elements of a half type, 16 apart, in pairs.
-template <class F, Index count, class T>
-TESSERA_AVX512_INLINE inline void join_lanes(const T* p, ShortLanes<float>& to) {
-  if constexpr (count == 1) {
-    read_lanes(p, to.lane);
-  } else {
-    ShortLanes<float> more;
-    join_lanes<F, count / 2>(p, to);
-    join_lanes<F, count / 2>(p + count / 2 * short_lanes, more);
-    TESSERA_SIMD
-    for (Index j = 0; j < short_lanes; ++j) to.lane[j] = F::join(to.lane[j], more.lane[j]);
-  }
-}
-template <class F, Index count, class T>
-TESSERA_AVX512_ALONE void join_short(const T* p, float* to) {
-  ShortLanes<float> joined;
-  join_lanes<F, count>(p, joined);
-  std::memcpy(to, joined.lane, sizeof(joined));
-}
-#endif
 
 /// Reduces chunk c of the line that starts at p. Vectors of 32 bytes are joined in the order of
 /// memory: CPUs fetch lines of which the second half is read right after the first by a third
@@ -140,6 +105,11 @@ TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const Of
       const auto* p = readable_row(
           side_by_side(from + done * rows.stride, count, rows.stride, buffer), count, wide);
       C rest = F::start(), joined[block / 4];
+      if constexpr (R == Reduction::sum && ComplexElement<T>)
+        if (count == block) {
+          total = Joined::join(total, static_cast<Total>(sum_complex<block>(p)));
+          continue;
+        }
       if (sizeof(C) <= 8 && count == block) {  // all loops of constant length
         C few[lanes];
         for (Index group = 0; group < block; group += 8 * lanes) {
@@ -205,55 +175,88 @@ TESSERA_INLINE inline void strip_chunk(const OffsetBox& reduced, const T* p, Ind
   rows.stride[rows.rank++] = 0;
   RowWalk walk(rows, begin);
   constexpr bool widened = std::is_same_v<T, half>;
-  alignas(64) C part[strip_width];
-  alignas(64) T buffer[strip_width];
-  alignas(64) ReadType<T> wide[widened ? 4 : 1][widened ? strip_width : 1];
-  bool plain = is_extreme<R, C>;  // until there is a NaN
+  alignas(64) C part[strip_width<T>];
+  alignas(64) T buffer[strip_width<T>];
+  alignas(64) ReadType<T> wide[widened ? 4 : 1][widened ? strip_width<T> : 1];
+  enum { no_zeros, no_nans, any } seen = is_extreme<R, C> ? no_zeros : any;
   for (Index r = begin; r < end;) {
     for (Index j = 0; j < width; ++j) part[j] = F::start();
-    const Index stop = min_of(end, r + 16);
-    const Index top = r;
+    const Index stop = min_of(end, r + 16), top = r;
+    bool again = false;  // from the first of the 16 rows on
+    if constexpr (!widened && !is_extreme<R, C>)
+      for (; stride == 1 && r + 8 <= stop; r += 8) {  // eight streams, joined by four
+        const ReadType<T>* row[8];
+        for (int k = 0; k < 8; ++k, walk.next())
+          row[k] = readable_row(p + walk.offset, width, wide[0]);
+        const auto four = [&](int k, Index j) TESSERA_INLINE {
+          return F::join(F::join(static_cast<C>(row[k][j]), static_cast<C>(row[k + 1][j])),
+                         F::join(static_cast<C>(row[k + 2][j]), static_cast<C>(row[k + 3][j])));
+        };
+        TESSERA_SIMD
+        for (Index j = 0; j < width; ++j)
+          part[j] = F::join(F::join(part[j], four(0, j)), four(4, j));
+      }
     for (; stride == 1 && r + 4 <= stop; r += 4) {
       const ReadType<T>* row[4];
       for (int k = 0; k < 4; ++k, walk.next())
         row[k] = readable_row(p + walk.offset, width, wide[widened ? k : 0]);
       const auto *a = row[0], *b = row[1], *c = row[2], *d = row[3];  // four streams from memory
       if constexpr (is_extreme<R, C>)
-        if (plain) {
-          // The greater of two floats that are no NaN, or the lesser; equal ones differ in the
+        if (seen != any) {
+          // The greater of two floats that are no NaN, or the lesser. Equal ones differ in the
           // signs of zeros alone, of which `and` keeps +0, and `or` -0.
-          const auto extreme = [](C u, C v) TESSERA_INLINE {
+          const auto extreme = [](C u, C v, bool zeros) TESSERA_INLINE {
             constexpr bool least = R == Reduction::min;
-            const C s = (least ? u < v : u > v) ? u : v, t = (least ? v < u : v > u) ? v : u;
-            const auto first = Kokkos::bit_cast<BitsOf<C>>(s),
-                       second = Kokkos::bit_cast<BitsOf<C>>(t);
-            return Kokkos::bit_cast<C>(least ? first | second : first & second);
+            const C one = (least ? u < v : u > v) ? u : v;
+            if (!zeros) return one;
+            const C other = (least ? v < u : v > u) ? v : u;
+            const auto s = Kokkos::bit_cast<BitsOf<C>>(one), t = Kokkos::bit_cast<BitsOf<C>>(other);
+            return Kokkos::bit_cast<C>(least ? s | t : s & t);
           };
           BitsOf<C> nans = 0;
-          TESSERA_SIMD_OR(nans)
-          for (Index j = 0; j < width; ++j) {
-            const C w = static_cast<C>(a[j]), x = static_cast<C>(b[j]), y = static_cast<C>(c[j]),
-                    z = static_cast<C>(d[j]);
-            nans |= BitsOf<C>{std::isunordered(w, x)} | BitsOf<C>{std::isunordered(y, z)};
-            part[j] = extreme(part[j], extreme(extreme(w, x), extreme(y, z)));
-          }
-          plain = nans == 0;
-          if (plain) continue;
-          r = top - 4;  // from the first of the 16 rows on
-          walk.move_to(top);
-          for (Index j = 0; j < width; ++j) part[j] = F::start();
-          continue;
+          const auto join_rows = [&](bool zeros) TESSERA_INLINE {
+            TESSERA_SIMD_OR(nans)
+            for (Index j = 0; j < width; ++j) {
+              const C w = static_cast<C>(a[j]), x = static_cast<C>(b[j]), y = static_cast<C>(c[j]),
+                      z = static_cast<C>(d[j]);
+              nans |= BitsOf<C>{std::isunordered(w, x)} | BitsOf<C>{std::isunordered(y, z)};
+              part[j] = extreme(part[j], extreme(extreme(w, x, zeros), extreme(y, z, zeros), zeros),
+                                zeros);
+            }
+          };
+          if (seen == no_zeros)  // each is compiled by itself
+            join_rows(false);
+          else
+            join_rows(true);
+          if (nans == 0) continue;
+          seen = any;
+          again = true;
+          break;
         }
       TESSERA_SIMD
       for (Index j = 0; j < width; ++j)
         part[j] = F::join(part[j], F::join(F::join(static_cast<C>(a[j]), static_cast<C>(b[j])),
                                            F::join(static_cast<C>(c[j]), static_cast<C>(d[j]))));
     }
-    for (; r < stop; ++r, walk.next()) {
+    for (; r < stop && !again; ++r, walk.next()) {
       const auto* row =
           readable_row(side_by_side(p + walk.offset, width, stride, buffer), width, wide[0]);
       TESSERA_SIMD
       for (Index j = 0; j < width; ++j) part[j] = F::join(part[j], static_cast<C>(row[j]));
+    }
+    if (seen == no_zeros) {  // a zero may have the wrong sign
+      BitsOf<C> zeros = 0;
+      TESSERA_SIMD_OR(zeros)
+      for (Index j = 0; j < width; ++j) zeros |= BitsOf<C>{part[j] == C{}};
+      if (zeros != 0) {
+        seen = no_nans;
+        again = true;
+      }
+    }
+    if (again) {
+      r = top;
+      walk.move_to(top);
+      continue;
     }
     TESSERA_SIMD
     for (Index j = 0; j < width; ++j)

@@ -63,9 +63,9 @@ inline constexpr ElementKernels kernels_for{&copy_elements<sizeof(T)>, &reduce_e
                                             gemm_kernel<T>(),          &join_elements<T>,
                                             convert_kernel<T>(true),   convert_kernel<T>(false)};
 template <class T>
-inline constexpr RowKernels row_kernels_for{&find_elements<T>, &scan_elements<T>,
-                                            BinKernels<T>::exponent, BinKernels<T>::bins,
-                                            BinKernels<T>::unbin};
+inline constexpr RowKernels row_kernels_for{&find_elements<T>,   &find_extreme_elements<T>,
+                                            &scan_elements<T>,   BinKernels<T>::exponent,
+                                            BinKernels<T>::bins, BinKernels<T>::unbin};
 template <class T>
 inline constexpr IndexedKernels indexed_kernels_for{&take_elements<sizeof(T)>,
                                                     &fill_words<sizeof(T)>, &scatter_elements<T>,

@@ -111,18 +111,23 @@ struct SortTuples {
   }
 };
 
+/// Returns whether one thread counts them all: so few stay in their order.
+inline constexpr Index least_tuples = 16384;
+inline bool counted_alone(const IndexBox& box) {
+  return kernels_on_host && (host_threads() == 1 || box.size < 2 * least_tuples);
+}
+
 /// Puts the tuples in order by rows.
 inline void order_tuples(const LocalScatter& work, const IndexBox& box, const RowOrder& order) {
   const Index chunks = ceil_div(order.rows, LocalScatter::chunk);
-  constexpr Index grain = 16384;  // so few tuples are one thread's, and stay in their order
-  const bool alone = kernels_on_host && (host_threads() == 1 || box.size < 2 * grain);
+  const bool alone = counted_alone(box);
   tessera::detail::fill(order.ends, order.rows + 1, Index{0});
   if (!work.updates || box.size == 0) return;
-  launch("tessera::scatter::count", box.size, grain, CountTuples{box, order, alone, false});
+  launch("tessera::scatter::count", box.size, least_tuples, CountTuples{box, order, alone, false});
   launch("tessera::scatter::sum", chunks, 4, SumCounts{order, 0});
   launch("tessera::scatter::sum", 1, 1, SumCounts{order, 1});
   launch("tessera::scatter::sum", chunks, 4, SumCounts{order, 2});
-  launch("tessera::scatter::place", box.size, grain, CountTuples{box, order, alone, true});
+  launch("tessera::scatter::place", box.size, least_tuples, CountTuples{box, order, alone, true});
   if (!alone) launch("tessera::scatter::sort", order.rows, 4096, SortTuples{order});
 }
 

@@ -182,6 +182,10 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
       return tessera::detail::narrow(made.desc.type, in, out,
                                      made.bytes / static_cast<Index>(size_of(made.desc.type)));
     case StepKind::find:
+      if (kernel.in.size() == 1)
+        return tessera::detail::find_extreme(type, plan.reduction,
+                                             *std::get_if<LocalFind>(&kernel.work), in, at.scratch,
+                                             static_cast<std::int64_t*>(out));
       return tessera::detail::find(type, *std::get_if<LocalFind>(&kernel.work), in, second,
                                    static_cast<std::int64_t*>(out));
     case StepKind::fold:
