@@ -45,7 +45,7 @@ TEST_CASE("fast float functions against double libm") {
 }
 
 TEST_CASE("fast double functions against libm's long double, and their edges") {
-  double of_exp = 0, of_tanh = 0, of_log = 0, of_erf = 0, of_expm1 = 0, of_log1p = 0;
+  double of_exp = 0, of_tanh = 0, of_log = 0, of_erf = 0, of_expm1 = 0, of_log1p = 0, of_exp2 = 0;
   const auto at = [&](double x) {
     const auto wide = static_cast<long double>(x);
     of_exp = std::max(of_exp, ulps(fn::Exp{}(x), std::exp(wide)));
@@ -54,6 +54,7 @@ TEST_CASE("fast double functions against libm's long double, and their edges") {
     of_erf = std::max(of_erf, ulps(fn::Erf{}(x), std::erf(wide)));
     of_expm1 = std::max(of_expm1, ulps(fn::Expm1{}(x), std::expm1(wide)));
     of_log1p = std::max(of_log1p, ulps(fn::Log1p{}(x), std::log1p(wide)));
+    of_exp2 = std::max(of_exp2, ulps(fn::Exp2{}(x), std::exp2(wide)));
   };
   for (int i = -760000; i <= 760000; ++i) at(0.001 * i + 1e-7 * (i % 97));
   for (int i = 0; i < 400000; ++i) at((i % 2 == 0 ? 1 : -1) * std::exp2(-0.0027 * i));
@@ -61,18 +62,44 @@ TEST_CASE("fast double functions against libm's long double, and their edges") {
   for (int i = -400000; i < 500000; ++i) at(1 + 1e-6 * i + 1e-11 * (i % 97));
   for (int i = -310000; i < 310000; ++i) at(2e-5 * i + 1e-9 * (i % 97));
   const double far = std::numeric_limits<double>::infinity();
-  for (const double x : {0.0, 1.0, 709.78, 709.79, 745.1, 745.14, 1e4, 1e300, far, 5e-324})
+  for (const double x : {0.0, 1.0, 709.78, 709.79, 745.1, 745.14, 1023.9, 1024.0, 1074.9, 1075.1,
+                         1e4, 1e300, far, 5e-324})
     for (const double sign : {1.0, -1.0}) at(sign * x);
   at(std::numeric_limits<double>::quiet_NaN());
   MESSAGE("largest errors in ulp: exp " << of_exp << ", tanh " << of_tanh << ", log " << of_log
                                         << ", erf " << of_erf << ", expm1 " << of_expm1
-                                        << ", log1p " << of_log1p);
+                                        << ", log1p " << of_log1p << ", exp2 " << of_exp2);
   CHECK(of_erf <= 2);
   CHECK(of_expm1 <= 3);
   CHECK(of_log1p <= 2);
   CHECK(of_exp <= 1.5);
+  CHECK(of_exp2 <= 1.5);
   CHECK(of_tanh <= 3);
   CHECK(of_log <= 1);
+}
+
+TEST_CASE("sizes of complex numbers, also where squares overflow or vanish") {
+  double of_float = 0, of_double = 0;
+  const auto at = [&](double x, double y) {
+    const auto wide = std::hypot(static_cast<long double>(x), static_cast<long double>(y));
+    of_double = std::max(of_double, ulps(fn::Abs{}(complex<double>(x, y)), wide));
+    const float a = static_cast<float>(x), b = static_cast<float>(y);
+    of_float =
+        std::max(of_float, test::ulps(fn::Abs{}(complex<float>(a, b)),
+                                      std::hypot(static_cast<double>(a), static_cast<double>(b))));
+  };
+  for (int i = -1074; i <= 1023; i += 3)
+    for (int k = -70; k <= 70; k += 7)
+      at(std::ldexp(1.0 + 0.37 * (i & 1), i), -std::ldexp(1.234567890123, i + k));
+  for (int i = 0; i < 200000; ++i) at(std::sin(0.7 * i), std::cos(1.3 * i) * (1 + i % 7));
+  const double far = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double x : {0.0, -0.0, 1.0, 5e-324, 1.7e308, -1.3e308, 3.4e38, 1e-45, far, -far, nan})
+    for (const double y : {0.0, -0.0, 1.0, 5e-324, 1.7e308, 1.1e-308, 3.4e38, 1e-40, far, nan})
+      at(x, y);
+  MESSAGE("largest errors in ulp: float " << of_float << ", double " << of_double);
+  CHECK(of_float <= 0.6);
+  CHECK(of_double <= 1.5);
 }
 
 TEST_CASE("sin and cos of doubles, near multiples of pi/2 too, where almost all digits cancel") {

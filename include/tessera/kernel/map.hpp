@@ -111,7 +111,7 @@ template <class R, class F, class... T> struct Map {
     [[maybe_unused]] const Index alike = min_of(step_block, shape.extent[last]);
     if constexpr (in_one_loop<F, T...>) {
       if (steps)  // all in one wide loop
-        return with_wide_vectors<ComputesMuch<F>>([&]() TESSERA_INLINE {
+        return with_wide_vectors<ComputesMuch<F, T...>>([&]() TESSERA_INLINE {
           for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
             const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
             R* const to = out + rows.offset[operands];

@@ -78,7 +78,8 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
       });
     }
   } else {
-    with_wide_vectors<ComputesMuch<F>>([&]() TESSERA_INLINE { plain_loop(f, n, out, in...); });
+    with_wide_vectors<ComputesMuch<F, T...>>([&]()
+                                                 TESSERA_INLINE { plain_loop(f, n, out, in...); });
   }
 }
 

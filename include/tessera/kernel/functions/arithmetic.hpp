@@ -6,6 +6,7 @@
 ///
 ///     fn::Add{}(1.5, 2.0) == 3.5
 ///     fn::Remainder{}(-7, 3) == 2
+#include <tessera/kernel/functions/detail/complex_size.hpp>
 #include <tessera/kernel/functions/number.hpp>
 
 namespace tessera::fn {
@@ -104,6 +105,7 @@ struct Negate {
 };
 /// |x|; the least integer gives itself, a complex number gives a real one
 struct Abs {
+  template <class T> static constexpr bool computes_much = ComplexElement<T>;
   /// For integers that wrap the sign is lost.
   template <class A> static constexpr Linearity linearity_on() {
     return IntegerElement<A> ? Linearity::pointwise : Linearity::multiplicative;
@@ -115,7 +117,8 @@ struct Abs {
       return x < T{} ? Negate{}(x) : x;
   }
   template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(complex<T> x) const {
-    return Kokkos::hypot(x.re, x.im);
+    KOKKOS_IF_ON_HOST((return detail::fast_size(x.re, x.im);))
+    KOKKOS_IF_ON_DEVICE((return Kokkos::hypot(x.re, x.im);))
   }
 };
 /// x^2

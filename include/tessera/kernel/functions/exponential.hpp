@@ -4,7 +4,7 @@
 /// Exponentials, logarithms, roots and powers. On the host floats use the fast functions of
 /// detail/float_math.hpp and float_power.hpp, which state their errors (cbrt is libm's); on a
 /// device the device's own; of half types those of detail/short_math.hpp. Doubles use libm, but for
-/// exp, expm1, log and log1p (detail/double_math.hpp).
+/// exp, exp2, expm1, log and log1p (detail/double_math.hpp).
 ///
 ///     fn::Exp{}(0.0) == 1
 ///     fn::Pow{}(3, 4) == 81
@@ -24,7 +24,10 @@ template <class T> KOKKOS_FORCEINLINE_FUNCTION T exp_below(T x) {
   KOKKOS_IF_ON_HOST((return fast_exp_below(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::exp(x);))
 }
-KOKKOS_FORCEINLINE_FUNCTION double exp2_of(double x) { return Kokkos::exp2(x); }
+KOKKOS_FORCEINLINE_FUNCTION double exp2_of(double x) {
+  KOKKOS_IF_ON_HOST((return fast_exp2(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::exp2(x);))
+}
 KOKKOS_FORCEINLINE_FUNCTION double expm1_of(double x) {
   KOKKOS_IF_ON_HOST((return fast_expm1(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::expm1(x);))
@@ -100,10 +103,28 @@ struct Expm1 : detail::OfReal<Expm1> {
 /// The natural logarithm; NaN below 0, so it is not monotone on all numbers.
 struct Log : detail::OfReal<Log> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log_of(x); }
+  KOKKOS_FORCEINLINE_FUNCTION bool common(double x) const { return detail::common_logarithm(x); }
+  KOKKOS_FORCEINLINE_FUNCTION double of_common(double x) const { return detail::log_of_normal(x); }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::common_logarithm(static_cast<float>(x));
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
+    return detail::log_of_normal(static_cast<float>(x));
+  }
 };
 /// log(1 + x), exact near 0
 struct Log1p : detail::OfReal<Log1p> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log1p_of(x); }
+  KOKKOS_FORCEINLINE_FUNCTION bool common(double x) const { return detail::common_log1p(x); }
+  KOKKOS_FORCEINLINE_FUNCTION double of_common(double x) const {
+    return detail::log1p_of_common(x);
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::common_log1p(static_cast<float>(x));
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
+    return detail::log1p_of_common(static_cast<float>(x));
+  }
 };
 /// The logarithm to base 2.
 struct Log2 : detail::OfReal<Log2> {

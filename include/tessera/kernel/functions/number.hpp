@@ -46,11 +46,15 @@ template <class Self> struct OfReal {
   }
 };
 
-/// A function that computes much for an element: of the kind above.
-template <class F>
+/// A function that computes much for an element of type T, by its own word.
+template <class F, class T>
+concept ComputesMuchOf = F::template computes_much<T>;
+/// A function that computes much for an element: of the kind above, or of elements of such a type.
+template <class F, class... T>
 concept ComputesMuch = requires {
   F::of(0.0F);
-};
+}
+|| (ComputesMuchOf<F, T> || ...);
 
 /// A function with a fast path: cheap, and without branches, for arguments for which common(x...)
 /// is true. There f.of_common(x...), rounded to the type of f(x...), is f(x...). Maps check a tile

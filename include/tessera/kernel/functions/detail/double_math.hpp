@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// exp, expm1, tanh, erf, log and log1p of doubles without branches or calls, so that loops over
-/// them become vector instructions; as float_math.hpp does it for floats. The polynomials
+/// exp, exp2, expm1, tanh, erf, log and log1p of doubles without branches or calls, so that loops
+/// over them become vector instructions; as float_math.hpp does it for floats. The polynomials
 /// interpolate at Chebyshev's nodes (made for this file; their own errors are 4e-17 for exp and
 /// 1e-19 and 3e-17 for erf); the logarithm is Sun's (fdlibm, e_log.c, 1993).
 ///
 ///     fast_exp(1.0) == 2.718281828459045
 ///
-/// Laws (a test sweeps them against libm's long double): at most 1.5 ulp for exp, 1 for log, 2 for
-/// erf and log1p, 3 for expm1 and tanh; infinities, NaN, -0 and denormal results as libm's.
+/// Laws (a test sweeps them against libm's long double): at most 1.5 ulp for exp and exp2, 1 for
+/// log, 2 for erf and log1p, 3 for expm1 and tanh; infinities, NaN, -0 and denormal results as
+/// libm's.
 #include <tessera/kernel/functions/detail/float_power.hpp>
 
 namespace tessera::detail {
@@ -27,11 +28,8 @@ struct DoubleExpParts {
   double expm1_r;
 };
 
-KOKKOS_FORCEINLINE_FUNCTION DoubleExpParts exp_parts(double x) {
-  const double rounder = 6755399441055744.0;  // 1.5 * 2^52
-  const double shifted = fused(x, 1.4426950408889634074, rounder);
-  const double n = shifted - rounder;
-  const double r = fused(n, -1.90821492927058770002e-10, fused(n, -6.93147180369123816490e-01, x));
+/// Returns e^r - 1 for |r| <= log(2)/2.
+KOKKOS_FORCEINLINE_FUNCTION double expm1_near_0(double r) {
   double q = fused(r, 2.510038549551032e-08, 2.7620088445409746e-07);
   q = fused(r, q, 2.7557268459997064e-06);
   q = fused(r, q, 2.4801521295954376e-05);
@@ -41,7 +39,15 @@ KOKKOS_FORCEINLINE_FUNCTION DoubleExpParts exp_parts(double x) {
   q = fused(r, q, 0.041666666666624129);
   q = fused(r, q, 0.16666666666666669);
   q = fused(r, q, 0.50000000000000011);
-  return {bits_of(shifted), fused(r * r, q, r)};
+  return fused(r * r, q, r);
+}
+
+KOKKOS_FORCEINLINE_FUNCTION DoubleExpParts exp_parts(double x) {
+  const double rounder = 6755399441055744.0;  // 1.5 * 2^52
+  const double shifted = fused(x, 1.4426950408889634074, rounder);
+  const double n = shifted - rounder;
+  const double r = fused(n, -1.90821492927058770002e-10, fused(n, -6.93147180369123816490e-01, x));
+  return {bits_of(shifted), expm1_near_0(r)};
 }
 
 /// Returns 2^n for -1022 <= n <= 1023.
@@ -59,6 +65,15 @@ KOKKOS_FORCEINLINE_FUNCTION double power_of_parts(DoubleExpParts e, bool below_o
 KOKKOS_FORCEINLINE_FUNCTION double fast_exp(double x) {
   const double low = x < -746.0 ? -746.0 : x;  // a NaN passes both
   return power_of_parts(exp_parts(low > 710.0 ? 710.0 : low), x < 0.0);
+}
+
+KOKKOS_FORCEINLINE_FUNCTION double fast_exp2(double x) {
+  const double low = choose(x < -1080.0, -1080.0, x);  // a NaN passes both
+  const double in = choose(low > 1030.0, 1030.0, low);
+  const double rounder = 6755399441055744.0;
+  const double shifted = in + rounder;
+  const double r = (in - (shifted - rounder)) * 0.693147180559945309417;
+  return power_of_parts(DoubleExpParts{bits_of(shifted), expm1_near_0(r)}, x < 0.0);
 }
 
 /// As for floats: fast_exp(x) for x <= 0 or NaN.
@@ -133,14 +148,13 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_erf(double x) {
   return with_sign(choose(in < 1.0, fused(in, small, in), far), x);
 }
 
-KOKKOS_FORCEINLINE_FUNCTION double fast_log(double x) {
-  // Brings denormals into range first.
-  const bool tiny = x < 2.2250738585072014e-308;
-  const std::uint64_t bits = bits_of(x * choose(tiny, 0x1p54, 1.0));
+/// Returns log(x 2^-scale) of a positive normal x.
+KOKKOS_FORCEINLINE_FUNCTION double log_of_normal(double x, double scale = 0.0) {
+  const std::uint64_t bits = bits_of(x);
   // x = 2^n m with m in [sqrt(1/2), sqrt(2)); n is an integer in the low bits of a double first.
   const std::uint64_t above = bits + (0x3ff0000000000000u - 0x3fe6a09e00000000u);
-  const double n = double_of((above >> 52) | 0x4330000000000000u) -
-                   choose(tiny, 4503599627370496.0 + 1077.0, 4503599627370496.0 + 1023.0);
+  const double n =
+      double_of((above >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023.0 + scale);
   const double f = double_of((above & 0x000fffffffffffffu) + 0x3fe6a09e00000000u) - 1.0;
   const double s = f / (2.0 + f);
   const double z = s * s, w = z * z;
@@ -151,7 +165,12 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_log(double x) {
   odd = fused(w, odd, 0.6666666666666735130);
   const double half = 0.5 * f * f;
   const double low = fused(s, fused(z, odd, fused(w, even, half)), n * 1.90821492927058770002e-10);
-  const double result = fused(n, 6.93147180369123816490e-01, f - (half - low));
+  return fused(n, 6.93147180369123816490e-01, f - (half - low));
+}
+KOKKOS_FORCEINLINE_FUNCTION double fast_log(double x) {
+  // Brings denormals into range first.
+  const bool tiny = x < 2.2250738585072014e-308;
+  const double result = log_of_normal(x * choose(tiny, 0x1p54, 1.0), choose(tiny, 54.0, 0.0));
   const double infinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double positive = choose(x < infinity, result, x);  // infinity and NaN stay
@@ -159,13 +178,26 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_log(double x) {
   return choose(x == 0.0, -infinity, defined);
 }
 
-/// log u for u = 1 + x, rounded, and what the rounding took away.
-KOKKOS_FORCEINLINE_FUNCTION double fast_log1p(double x) {
-  const double u = 1.0 + x;
+/// As for floats: whether log_of_normal holds.
+KOKKOS_FORCEINLINE_FUNCTION bool common_logarithm(double x) {
+  const auto bits = static_cast<std::int64_t>(bits_of(x));
+  return (bits >= std::int64_t{1} << 52) & (bits < std::int64_t{2047} << 52);
+}
+
+/// As for floats.
+KOKKOS_FORCEINLINE_FUNCTION double log1p_by(double logarithm, double x, double u) {
   const double lost = (x - (u - 1.0)) / u;
   const double usual = u - u;  // 0 but for infinity and NaN
-  const double log = fast_log(u);
-  return with_sign(choose((usual == 0.0) & (u > 0.0), log + lost, log), x);
+  return with_sign(choose((usual == 0.0) & (u > 0.0), logarithm + lost, logarithm), x);
+}
+KOKKOS_FORCEINLINE_FUNCTION double fast_log1p(double x) {
+  return log1p_by(fast_log(1.0 + x), x, 1.0 + x);
+}
+KOKKOS_FORCEINLINE_FUNCTION bool common_log1p(double x) {
+  return (x > -1.0) & (x < std::numeric_limits<double>::infinity());
+}
+KOKKOS_FORCEINLINE_FUNCTION double log1p_of_common(double x) {
+  return with_sign(log_of_normal(1.0 + x) + (x - ((1.0 + x) - 1.0)) / (1.0 + x), x);
 }
 
 }  // namespace tessera::detail

@@ -53,17 +53,22 @@ struct ExpParts {
   float expm1_r;
 };
 
+/// Returns e^r - 1 for |r| <= log(2)/2.
+KOKKOS_FORCEINLINE_FUNCTION float expm1_near_0(float r) {
+  float q = fused(r, 0.00138823932f, 0.00836718100f);
+  q = fused(r, q, 0.0416672213f);
+  q = fused(r, q, 0.166665386f);
+  q = fused(r, q, 0.499999980f);
+  return fused(r * r, q, r);
+}
+
 KOKKOS_FORCEINLINE_FUNCTION ExpParts exp_parts(float x) {
   const float rounder =
       12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
   const float shifted = fused(x, 1.44269504f, rounder);
   const float n = shifted - rounder;
   const float r = fused(n, -1.42860682e-6f, fused(n, -0.693145752f, x));
-  float q = fused(r, 0.00138823932f, 0.00836718100f);
-  q = fused(r, q, 0.0416672213f);
-  q = fused(r, q, 0.166665386f);
-  q = fused(r, q, 0.499999980f);
-  return {bits_of(shifted), fused(r * r, q, r)};
+  return {bits_of(shifted), expm1_near_0(r)};
 }
 
 /// Returns 2^n for -126 <= n <= 127.
@@ -149,14 +154,11 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_gelu(float x) {
   return float_of(bits_of(made) | (bits_of(x) & 0x80000000u));  // -0 stays
 }
 
-KOKKOS_FORCEINLINE_FUNCTION float fast_log(float x) {
-  // Brings denormals into range first.
-  const bool tiny = x < 1.17549435e-38f;
-  const std::uint32_t bits = bits_of(x * choose(tiny, 8388608.0f, 1.0f));
+/// Returns log(x 2^-scale) of a positive normal x.
+KOKKOS_FORCEINLINE_FUNCTION float log_of_normal(float x, float scale = 0.0f) {
   // x = 2^n m with m in [sqrt(1/2), sqrt(2))
-  const std::uint32_t above = bits - 0x3f3504f3u;
-  const float n =
-      static_cast<float>(static_cast<std::int32_t>(above) >> 23) - choose(tiny, 23.0f, 0.0f);
+  const std::uint32_t above = bits_of(x) - 0x3f3504f3u;
+  const float n = static_cast<float>(static_cast<std::int32_t>(above) >> 23) - scale;
   const float f = float_of((above & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
   float q = fused(f, 0.0674668011f, -0.116756850f);
   q = fused(f, q, 0.118881629f);
@@ -167,7 +169,12 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_log(float x) {
   q = fused(f, q, -0.250000096f);
   q = fused(f, q, 0.333333126f);
   q = fused(f, q, -0.5f);
-  const float result = fused(n, 0.693145752f, f + fused(n, 1.42860682e-6f, f * f * q));
+  return fused(n, 0.693145752f, f + fused(n, 1.42860682e-6f, f * f * q));
+}
+KOKKOS_FORCEINLINE_FUNCTION float fast_log(float x) {
+  // Brings denormals into range first.
+  const bool tiny = x < 1.17549435e-38f;
+  const float result = log_of_normal(x * choose(tiny, 8388608.0f, 1.0f), choose(tiny, 23.0f, 0.0f));
   const float infinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float positive = choose(x < infinity, result, x);  // infinity and NaN stay

@@ -61,7 +61,7 @@ KOKKOS_FORCEINLINE_FUNCTION float exp2_to_float(double t) {
   return static_cast<float>(p * Kokkos::bit_cast<double>(power));
 }
 
-/// Whether fast_log2 and fast_log10 hold: positive, normal and finite.
+/// Whether log_of_normal, fast_log2 and fast_log10 hold: positive, normal and finite.
 KOKKOS_FORCEINLINE_FUNCTION bool common_logarithm(float x) {
   const auto bits = static_cast<std::int32_t>(bits_of(x));  // whole numbers compare faster
   return (bits >= 0x00800000) & (bits < 0x7f800000);
@@ -100,8 +100,8 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_exp2(float x) {
   const float in = choose(low > 130.0f, 130.0f, low);
   const float rounder = 12582912.0f;
   const float shifted = in + rounder;
-  const ExpParts e = exp_parts((in - (shifted - rounder)) * 0.693147182f);
-  return power_of_parts({bits_of(shifted) + e.n, e.expm1_r}, x < 0.0f);
+  const float r = (in - (shifted - rounder)) * 0.693147182f;
+  return power_of_parts(ExpParts{bits_of(shifted), expm1_near_0(r)}, x < 0.0f);
 }
 
 KOKKOS_FORCEINLINE_FUNCTION float fast_expm1(float x) {
@@ -113,18 +113,27 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_expm1(float x) {
   return choose(x == 0.0f, x, result);
 }
 
-KOKKOS_FORCEINLINE_FUNCTION float fast_log1p(float x) {
-  // After W. Kahan: corrects the rounding of 1 + x to first order.
-  const float u = 1.0f + x;
+/// log u for u = 1 + x, rounded, and to first order what the rounding took away. After W. Kahan.
+KOKKOS_FORCEINLINE_FUNCTION float log1p_by(float logarithm, float x, float u) {
   const float lost = (x - (u - 1.0f)) / u;
-  const float result = fast_log(u) + choose((u > 0.0f) & (u < 16777216.0f), lost, 0.0f);
+  const float result = logarithm + choose((u > 0.0f) & (u < 16777216.0f), lost, 0.0f);
   return choose(x == 0.0f, x, result);
+}
+KOKKOS_FORCEINLINE_FUNCTION float fast_log1p(float x) {
+  return log1p_by(fast_log(1.0f + x), x, 1.0f + x);
+}
+/// Where 1 + x is a positive number.
+KOKKOS_FORCEINLINE_FUNCTION bool common_log1p(float x) {
+  return (x > -1.0f) & (x < std::numeric_limits<float>::infinity());
+}
+KOKKOS_FORCEINLINE_FUNCTION float log1p_of_common(float x) {
+  return log1p_by(log_of_normal(1.0f + x), x, 1.0f + x);
 }
 
 /// Half of e^x, also where e^x is beyond the floats.
 KOKKOS_FORCEINLINE_FUNCTION float half_exp(float x) {
   const ExpParts e = exp_parts(choose(x > 91.0f, 91.0f, x));
-  return power_of_parts({e.n - 1u, e.expm1_r}, false);
+  return power_of_parts(ExpParts{e.n - 1u, e.expm1_r}, false);
 }
 KOKKOS_FORCEINLINE_FUNCTION float fast_sinh(float x) {
   const float in = magnitude_of(x);
