@@ -74,7 +74,7 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
         if (!rare_among(f, count, (in + i)...))
           common_loop(f, count, out + i, (in + i)...);
         else
-          for (Index k = i; k < i + count; ++k) out[k] = static_cast<R>(f(in[k]...));
+          plain_loop(f, count, out + i, (in + i)...);
       });
     }
   } else {
@@ -102,7 +102,7 @@ template <class F> struct ShortWay {
   KOKKOS_FORCEINLINE_FUNCTION float operator()(float x) const { return F::of_short(x); }
 };
 template <class F>
-  requires HasCommonWay<F, float>
+  requires requires { F::of_short_common(0.0F); }
 struct ShortWay<F> {
   KOKKOS_FORCEINLINE_FUNCTION float operator()(float x) const { return F::of_short(x); }
   KOKKOS_FORCEINLINE_FUNCTION bool common(float x) const { return F{}.common(x); }
