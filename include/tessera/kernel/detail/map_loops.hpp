@@ -16,37 +16,12 @@
 #include <tessera/kernel/detail/map_shape.hpp>
 #include <tessera/kernel/functions/cast.hpp>
 
-#if defined(TESSERA_AVX512)
-namespace tessera::fn {
-void is_inlined(...);  // what finds it: the functions of this namespace
-}
-#endif
 namespace tessera::detail {
-
-#if defined(TESSERA_AVX512)
-template <class F>
-concept NeverInlinedByItself = !requires(const F& f) {
-  is_inlined(f);
-};
-/// The address of a function of the caller's. g++ 12 inlines such a function into a wide loop, but
-/// not a changed copy of it, which it makes of one whose address nobody takes.
-template <class F, class... T> inline constexpr int address_of = 0;
-template <NeverInlinedByItself F, class... T>
-  requires requires { &F::operator(); }
-__attribute__((used)) inline constexpr auto address_of<F, T...> = &F::operator();
-template <NeverInlinedByItself F, class... T>
-  requires requires { &F::template operator()<T...>; }
-__attribute__((used)) inline constexpr auto address_of<F, T...> = &F::template operator()<T...>;
-#define TESSERA_KEEP_WHOLE(...) static_cast<void>(&address_of<__VA_ARGS__>)
-#else
-#define TESSERA_KEEP_WHOLE(...) static_cast<void>(0)
-#endif
 
 // The innermost loops on the host: all operands are contiguous. Arguments are passed by value: any
 // store might change an object behind a lambda or a reference, which keeps g++ 12 from vectorising.
 template <class R, class F, class... T>
 TESSERA_INLINE inline void plain_loop(const F f, Index n, R* out, const T*... in) {
-  TESSERA_KEEP_WHOLE(F, T...);
   TESSERA_SIMD
   for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(in[i]...));
 }
