@@ -16,37 +16,12 @@
 #include <tessera/kernel/detail/map_shape.hpp>
 #include <tessera/kernel/functions/cast.hpp>
 
-#if defined(TESSERA_AVX512)
-namespace tessera::fn {
-void is_inlined(...);  // what finds it: the functions of this namespace
-}
-#endif
 namespace tessera::detail {
-
-#if defined(TESSERA_AVX512)
-template <class F>
-concept NeverInlinedByItself = !requires(const F& f) {
-  is_inlined(f);
-};
-/// The address of a function of the caller's. g++ 12 inlines such a function into a wide loop, but
-/// not a changed copy of it, which it makes of one whose address nobody takes.
-template <class F, class... T> inline constexpr int address_of = 0;
-template <NeverInlinedByItself F, class... T>
-  requires requires { &F::operator(); }
-__attribute__((used)) inline constexpr auto address_of<F, T...> = &F::operator();
-template <NeverInlinedByItself F, class... T>
-  requires requires { &F::template operator()<T...>; }
-__attribute__((used)) inline constexpr auto address_of<F, T...> = &F::template operator()<T...>;
-#define TESSERA_KEEP_WHOLE(...) static_cast<void>(&address_of<__VA_ARGS__>)
-#else
-#define TESSERA_KEEP_WHOLE(...) static_cast<void>(0)
-#endif
 
 // The innermost loops on the host: all operands are contiguous. Arguments are passed by value: any
 // store might change an object behind a lambda or a reference, which keeps g++ 12 from vectorising.
 template <class R, class F, class... T>
 TESSERA_INLINE inline void plain_loop(const F f, Index n, R* out, const T*... in) {
-  TESSERA_KEEP_WHOLE(F, T...);
   TESSERA_SIMD
   for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(in[i]...));
 }
@@ -74,7 +49,7 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
         if (!rare_among(f, count, (in + i)...))
           common_loop(f, count, out + i, (in + i)...);
         else
-          for (Index k = i; k < i + count; ++k) out[k] = static_cast<R>(f(in[k]...));
+          plain_loop(f, count, out + i, (in + i)...);
       });
     }
   } else {
@@ -102,7 +77,7 @@ template <class F> struct ShortWay {
   KOKKOS_FORCEINLINE_FUNCTION float operator()(float x) const { return F::of_short(x); }
 };
 template <class F>
-  requires HasCommonWay<F, float>
+  requires requires { F::of_short_common(0.0F); }
 struct ShortWay<F> {
   KOKKOS_FORCEINLINE_FUNCTION float operator()(float x) const { return F::of_short(x); }
   KOKKOS_FORCEINLINE_FUNCTION bool common(float x) const { return F{}.common(x); }

@@ -6,7 +6,9 @@
 /// second time for AVX2, and one that computes much a third time for AVX-512, and uses that where
 /// the CPU has it. Neither fuses a multiplication with an addition but where a function asks for it
 /// (kernel/functions/detail/fused.hpp): the bits are the same as in the plain loop. AVX-512 is for
-/// loops that compute much; where memory is what they wait for it gains nothing.
+/// loops that compute much; where memory is what they wait for it gains nothing. All functions that
+/// a loop calls are inlined into it; of the caller's lambdas g++ needs -fno-ipa-cp and -fno-ipa-sra
+/// for that, which the CMake target gives.
 ///
 ///     with_wide_vectors([&]() TESSERA_INLINE {
 ///       TESSERA_SIMD

@@ -15,6 +15,10 @@
 namespace tessera {
 namespace detail {
 
+/// Not the half types, of which functions have ways of their own.
+template <class T>
+concept SingleOrDouble = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
 KOKKOS_FORCEINLINE_FUNCTION double exp_of(double x) {
   KOKKOS_IF_ON_HOST((return fast_exp(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::exp(x);))
@@ -89,11 +93,23 @@ struct Exp : detail::OfReal<Exp> {
     KOKKOS_IF_ON_HOST((return detail::short_exp(x);))
     KOKKOS_IF_ON_DEVICE((return of(x);))
   }
+  template <detail::SingleOrDouble T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::common_exponent(x);
+  }
+  template <detail::SingleOrDouble T> KOKKOS_FORCEINLINE_FUNCTION T of_common(T x) const {
+    return detail::power_of_common(detail::exp_parts(x));
+  }
 };
 /// 2^x
 struct Exp2 : detail::OfReal<Exp2> {
   static constexpr Linearity linearity = Linearity::monotone;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::exp2_of(x); }
+  template <detail::SingleOrDouble T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::common_exponent(x);
+  }
+  template <detail::SingleOrDouble T> KOKKOS_FORCEINLINE_FUNCTION T of_common(T x) const {
+    return detail::power_of_common(detail::exp2_parts(x));
+  }
 };
 /// e^x - 1, exact near 0
 struct Expm1 : detail::OfReal<Expm1> {

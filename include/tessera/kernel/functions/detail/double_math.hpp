@@ -67,13 +67,22 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_exp(double x) {
   return power_of_parts(exp_parts(low > 710.0 ? 710.0 : low), x < 0.0);
 }
 
+/// Whether results of e^x and 2^x are normal numbers for sure: then one factor is enough.
+KOKKOS_FORCEINLINE_FUNCTION bool common_exponent(double x) { return (x <= 700.0) & (x >= -700.0); }
+KOKKOS_FORCEINLINE_FUNCTION double power_of_common(DoubleExpParts e) {
+  const double near = double_power_of_two(e.n);
+  return fused(near, e.expm1_r, near);
+}
+
+/// 2^x = 2^n e^r
+KOKKOS_FORCEINLINE_FUNCTION DoubleExpParts exp2_parts(double x) {
+  const double rounder = 6755399441055744.0;
+  const double shifted = x + rounder;
+  return {bits_of(shifted), expm1_near_0((x - (shifted - rounder)) * 0.693147180559945309417)};
+}
 KOKKOS_FORCEINLINE_FUNCTION double fast_exp2(double x) {
   const double low = choose(x < -1080.0, -1080.0, x);  // a NaN passes both
-  const double in = choose(low > 1030.0, 1030.0, low);
-  const double rounder = 6755399441055744.0;
-  const double shifted = in + rounder;
-  const double r = (in - (shifted - rounder)) * 0.693147180559945309417;
-  return power_of_parts(DoubleExpParts{bits_of(shifted), expm1_near_0(r)}, x < 0.0);
+  return power_of_parts(exp2_parts(choose(low > 1030.0, 1030.0, low)), x < 0.0);
 }
 
 /// As for floats: fast_exp(x) for x <= 0 or NaN.

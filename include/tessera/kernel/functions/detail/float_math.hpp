@@ -83,6 +83,13 @@ KOKKOS_FORCEINLINE_FUNCTION float power_of_parts(ExpParts e, bool below_one) {
   return fused(near, e.expm1_r, near) * (below_one ? 0x1p-64f : 0x1p64f);
 }
 
+/// Whether results of e^x and 2^x are normal numbers for sure: then one factor is enough.
+KOKKOS_FORCEINLINE_FUNCTION bool common_exponent(float x) { return (x <= 87.0f) & (x >= -87.0f); }
+KOKKOS_FORCEINLINE_FUNCTION float power_of_common(ExpParts e) {
+  const float near = power_of_two(e.n);
+  return fused(near, e.expm1_r, near);
+}
+
 KOKKOS_FORCEINLINE_FUNCTION float fast_exp(float x) {
   const float low = x < -104.0f ? -104.0f : x;  // a NaN passes both
   return power_of_parts(exp_parts(low > 89.0f ? 89.0f : low), x < 0.0f);

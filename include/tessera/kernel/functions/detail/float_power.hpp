@@ -95,13 +95,15 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_pow(float x, float y) {
   return choose((x < 0.0f) & !whole, nan, signed_size);
 }
 
+/// 2^x = 2^n e^r
+KOKKOS_FORCEINLINE_FUNCTION ExpParts exp2_parts(float x) {
+  const float rounder = 12582912.0f;
+  const float shifted = x + rounder;
+  return {bits_of(shifted), expm1_near_0((x - (shifted - rounder)) * 0.693147182f)};
+}
 KOKKOS_FORCEINLINE_FUNCTION float fast_exp2(float x) {
   const float low = choose(x < -152.0f, -152.0f, x);  // a NaN passes both
-  const float in = choose(low > 130.0f, 130.0f, low);
-  const float rounder = 12582912.0f;
-  const float shifted = in + rounder;
-  const float r = (in - (shifted - rounder)) * 0.693147182f;
-  return power_of_parts(ExpParts{bits_of(shifted), expm1_near_0(r)}, x < 0.0f);
+  return power_of_parts(exp2_parts(choose(low > 130.0f, 130.0f, low)), x < 0.0f);
 }
 
 KOKKOS_FORCEINLINE_FUNCTION float fast_expm1(float x) {
