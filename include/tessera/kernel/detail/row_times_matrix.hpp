@@ -7,9 +7,8 @@
 ///
 ///     if (takes_strips(shape)) row_times_matrix(shape, false, a, b, c);   // c = a B
 ///
-/// Laws: a column is summed in blocks of 64 rows, each row after the other but for
-/// groups of four, and the blocks in order: the
-/// bits depend only on its length, never on the number of threads.
+/// Laws: a column is summed in blocks of 64 rows, four rows in pairs and then the fours in order,
+/// and the blocks in order: the bits depend only on its length, never on the number of threads.
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/simd.hpp>

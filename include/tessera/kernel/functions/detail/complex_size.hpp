@@ -16,7 +16,8 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_size(float x, float y) {
   const double a = static_cast<double>(x), b = static_cast<double>(y);  // squares are exact
   const float size = static_cast<float>(Kokkos::sqrt(fused(a, a, b * b)));
   const float infinity = std::numeric_limits<float>::infinity();
-  return choose((magnitude_of(x) == infinity) | (magnitude_of(y) == infinity), infinity, size);
+  const bool left = magnitude_of(x) == infinity, right = magnitude_of(y) == infinity;
+  return choose(left | right, infinity, size);
 }
 
 KOKKOS_FORCEINLINE_FUNCTION double fast_size(double x, double y) {
