@@ -171,18 +171,28 @@ template <class T> TESSERA_AVX512_ALONE Index narrow_avx512(const float* from, I
   for (; i + short_lanes <= n; i += short_lanes) narrow_lanes(from + i, to + i);
   return i;
 }
+/// Of constant length: as many as softmax takes at a time.
+inline constexpr Index usual_lanes = 64;
+template <class T> TESSERA_AVX512_ALONE Index widen_usual(const T* from, float* to) {
+  for (Index i = 0; i < usual_lanes; i += short_lanes) widen_lanes(from + i, to + i);
+  return usual_lanes;
+}
+template <class T> TESSERA_AVX512_ALONE Index narrow_usual(const float* from, T* to) {
+  for (Index i = 0; i < usual_lanes; i += short_lanes) narrow_lanes(from + i, to + i);
+  return usual_lanes;
+}
 #endif
 /// Every CPU with AVX2 has F16C, which clang 14 does not ask for by name.
 inline bool has_f16c() { return __builtin_cpu_supports("avx2"); }
 inline Index widen_vectors(const half* from, Index n, float* to) {
 #if defined(TESSERA_AVX512)
-  if (has_avx512()) return widen_avx512(from, n, to);
+  if (has_avx512()) return n == usual_lanes ? widen_usual(from, to) : widen_avx512(from, n, to);
 #endif
   return has_f16c() ? widen_f16c(from, n, to) : 0;
 }
 inline Index narrow_vectors(const float* from, Index n, half* to) {
 #if defined(TESSERA_AVX512)
-  if (has_avx512()) return narrow_avx512(from, n, to);
+  if (has_avx512()) return n == usual_lanes ? narrow_usual(from, to) : narrow_avx512(from, n, to);
 #endif
   return has_f16c() ? narrow_f16c(from, n, to) : 0;
 }
