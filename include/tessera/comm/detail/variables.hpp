@@ -58,15 +58,15 @@ inline int edits_between(std::string_view a, std::string_view b) {
 }
 
 /// Returns a sentence for each variable TESSERA_… in `environment` ("NAME=value", ended by a null
-/// pointer) that nothing reads. TESSERA_ROOT and TESSERA_DIR belong to CMake, TESSERA_TEST_… to
-/// Tessera's tests.
+/// pointer) that nothing reads. TESSERA_ROOT and TESSERA_DIR belong to CMake, TESSERA_TEST_… and
+/// TESSERA_BENCH_… to Tessera's tests and benchmarks.
 inline std::vector<std::string> unknown_variables(const char* const* environment) {
   std::vector<std::string> sentences;
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;
     const std::string_view name = entry.substr(0, entry.find('='));
     if (!name.starts_with("TESSERA_") || name.starts_with("TESSERA_TEST_") ||
-        name == "TESSERA_ROOT" || name == "TESSERA_DIR" ||
+        name.starts_with("TESSERA_BENCH_") || name == "TESSERA_ROOT" || name == "TESSERA_DIR" ||
         std::find(std::begin(known_variables), std::end(known_variables), name) !=
             std::end(known_variables))
       continue;
