@@ -8,16 +8,14 @@
 ///
 ///     fn::Exp{}(0.0) == 1
 ///     fn::Pow{}(3, 4) == 81
+#include <concepts>
+
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/detail/double_math.hpp>
 #include <tessera/kernel/functions/detail/short_math.hpp>
 
 namespace tessera {
 namespace detail {
-
-/// Not the half types, of which functions have ways of their own.
-template <class T>
-concept SingleOrDouble = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 KOKKOS_FORCEINLINE_FUNCTION double exp_of(double x) {
   KOKKOS_IF_ON_HOST((return fast_exp(x);))
@@ -93,10 +91,10 @@ struct Exp : detail::OfReal<Exp> {
     KOKKOS_IF_ON_HOST((return detail::short_exp(x);))
     KOKKOS_IF_ON_DEVICE((return of(x);))
   }
-  template <detail::SingleOrDouble T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
     return detail::common_exponent(x);
   }
-  template <detail::SingleOrDouble T> KOKKOS_FORCEINLINE_FUNCTION T of_common(T x) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T of_common(T x) const {
     return detail::power_of_common(detail::exp_parts(x));
   }
 };
@@ -104,10 +102,10 @@ struct Exp : detail::OfReal<Exp> {
 struct Exp2 : detail::OfReal<Exp2> {
   static constexpr Linearity linearity = Linearity::monotone;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::exp2_of(x); }
-  template <detail::SingleOrDouble T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
     return detail::common_exponent(x);
   }
-  template <detail::SingleOrDouble T> KOKKOS_FORCEINLINE_FUNCTION T of_common(T x) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T of_common(T x) const {
     return detail::power_of_common(detail::exp2_parts(x));
   }
 };
@@ -119,27 +117,21 @@ struct Expm1 : detail::OfReal<Expm1> {
 /// The natural logarithm; NaN below 0, so it is not monotone on all numbers.
 struct Log : detail::OfReal<Log> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log_of(x); }
-  KOKKOS_FORCEINLINE_FUNCTION bool common(double x) const { return detail::common_logarithm(x); }
-  KOKKOS_FORCEINLINE_FUNCTION double of_common(double x) const { return detail::log_of_normal(x); }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
-    return detail::common_logarithm(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::common_logarithm(static_cast<ComputeType<T>>(x));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
-    return detail::log_of_normal(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x) const {
+    return detail::log_of_normal(static_cast<ComputeType<T>>(x));
   }
 };
 /// log(1 + x), exact near 0
 struct Log1p : detail::OfReal<Log1p> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log1p_of(x); }
-  KOKKOS_FORCEINLINE_FUNCTION bool common(double x) const { return detail::common_log1p(x); }
-  KOKKOS_FORCEINLINE_FUNCTION double of_common(double x) const {
-    return detail::log1p_of_common(x);
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::common_log1p(static_cast<ComputeType<T>>(x));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
-    return detail::common_log1p(static_cast<float>(x));
-  }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
-    return detail::log1p_of_common(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x) const {
+    return detail::log1p_of_common(static_cast<ComputeType<T>>(x));
   }
 };
 /// The logarithm to base 2.

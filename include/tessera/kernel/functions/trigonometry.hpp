@@ -55,13 +55,11 @@ struct Sin : detail::OfReal<Sin> {
     return Kokkos::sin(x);
   }
   KOKKOS_FORCEINLINE_FUNCTION static float of_short_common(float x) { return detail::short_sin(x); }
-  KOKKOS_FORCEINLINE_FUNCTION bool common(double x) const { return detail::is_common_angle(x); }
-  KOKKOS_FORCEINLINE_FUNCTION double of_common(double x) const { return detail::fast_sin(x); }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
-    return detail::is_common_angle(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::is_common_angle(static_cast<ComputeType<T>>(x));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
-    return detail::fast_sin(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x) const {
+    return detail::fast_sin(static_cast<ComputeType<T>>(x));
   }
 };
 struct Cos : detail::OfReal<Cos> {
@@ -74,13 +72,11 @@ struct Cos : detail::OfReal<Cos> {
     return Kokkos::cos(x);
   }
   KOKKOS_FORCEINLINE_FUNCTION static float of_short_common(float x) { return detail::short_cos(x); }
-  KOKKOS_FORCEINLINE_FUNCTION bool common(double x) const { return detail::is_common_angle(x); }
-  KOKKOS_FORCEINLINE_FUNCTION double of_common(double x) const { return detail::fast_cos(x); }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
-    return detail::is_common_angle(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::is_common_angle(static_cast<ComputeType<T>>(x));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
-    return detail::fast_cos(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x) const {
+    return detail::fast_cos(static_cast<ComputeType<T>>(x));
   }
 };
 struct Tan : detail::OfReal<Tan> {

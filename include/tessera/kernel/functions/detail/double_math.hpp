@@ -87,9 +87,7 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_exp2(double x) {
 
 /// As for floats: fast_exp(x) for x <= 0 or NaN.
 KOKKOS_FORCEINLINE_FUNCTION double fast_exp_below(double x) {
-  const DoubleExpParts e = exp_parts(x < -746.0 ? -746.0 : x);
-  const double near = double_power_of_two(e.n + 512u);
-  return fused(near, e.expm1_r, near) * 0x1p-512;
+  return power_of_parts(exp_parts(x < -746.0 ? -746.0 : x), true);
 }
 
 KOKKOS_FORCEINLINE_FUNCTION double fast_tanh(double x) {
@@ -150,9 +148,7 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_erf(double x) {
   scaled = fused(t, scaled, -0.010555596332234843);
   scaled = fused(t, scaled, -0.14000918013761902);
   scaled = fused(t, scaled, 1.2423492448711544);
-  const DoubleExpParts parts = exp_parts(-s);
-  const double scale = double_power_of_two(parts.n);
-  const double decay = fused(scale, parts.expm1_r, scale);
+  const double decay = power_of_common(exp_parts(-s));
   const double far = 1.0 - decay * scaled * above * inverse;
   return with_sign(choose(in < 1.0, fused(in, small, in), far), x);
 }
@@ -193,20 +189,20 @@ KOKKOS_FORCEINLINE_FUNCTION bool common_logarithm(double x) {
   return (bits >= std::int64_t{1} << 52) & (bits < std::int64_t{2047} << 52);
 }
 
-/// As for floats.
-KOKKOS_FORCEINLINE_FUNCTION double log1p_by(double logarithm, double x, double u) {
-  const double lost = (x - (u - 1.0)) / u;
-  const double usual = u - u;  // 0 but for infinity and NaN
-  return with_sign(choose((usual == 0.0) & (u > 0.0), logarithm + lost, logarithm), x);
-}
+/// log(1 + x) - log u for u = 1 + x, rounded; to first order, as for floats.
+KOKKOS_FORCEINLINE_FUNCTION double lost_of_log1p(double x, double u) { return (x - (u - 1.0)) / u; }
 KOKKOS_FORCEINLINE_FUNCTION double fast_log1p(double x) {
-  return log1p_by(fast_log(1.0 + x), x, 1.0 + x);
+  const double u = 1.0 + x, logarithm = fast_log(u);
+  const double usual = u - u;  // 0 but for infinity and NaN
+  const double right = logarithm + lost_of_log1p(x, u);
+  return with_sign(choose((usual == 0.0) & (u > 0.0), right, logarithm), x);
 }
 KOKKOS_FORCEINLINE_FUNCTION bool common_log1p(double x) {
   return (x > -1.0) & (x < std::numeric_limits<double>::infinity());
 }
 KOKKOS_FORCEINLINE_FUNCTION double log1p_of_common(double x) {
-  return with_sign(log_of_normal(1.0 + x) + (x - ((1.0 + x) - 1.0)) / (1.0 + x), x);
+  const double u = 1.0 + x;
+  return with_sign(log_of_normal(u) + lost_of_log1p(x, u), x);
 }
 
 }  // namespace tessera::detail

@@ -37,6 +37,10 @@ KOKKOS_FORCEINLINE_FUNCTION float choose(bool c, float a, float b) {
   return float_of((bits_of(a) & mask) | (bits_of(b) & ~mask));
 }
 
+KOKKOS_FORCEINLINE_FUNCTION float magnitude_of(float x) {
+  return float_of(bits_of(x) & 0x7fffffffu);
+}
+
 /// Returns |to| with the sign of `from`.
 KOKKOS_FORCEINLINE_FUNCTION float with_sign(float to, float from) {
   return float_of((bits_of(to) & 0x7fffffffu) | (bits_of(from) & 0x80000000u));
@@ -97,13 +101,11 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_exp(float x) {
 
 /// Returns fast_exp(x) for x <= 0 or NaN, in fewer steps.
 KOKKOS_FORCEINLINE_FUNCTION float fast_exp_below(float x) {
-  const ExpParts e = exp_parts(x < -104.0f ? -104.0f : x);
-  const float near = power_of_two(e.n + 64u);
-  return fused(near, e.expm1_r, near) * 0x1p-64f;
+  return power_of_parts(exp_parts(x < -104.0f ? -104.0f : x), true);
 }
 
 KOKKOS_FORCEINLINE_FUNCTION float fast_tanh(float x) {
-  const float magnitude = float_of(bits_of(x) & 0x7fffffffu);
+  const float magnitude = magnitude_of(x);
   const ExpParts e = exp_parts(2.0f * choose(magnitude > 10.0f, 10.0f, magnitude));
   const float scale = power_of_two(e.n);
   const float expm1 = fused(scale, e.expm1_r, scale - 1.0f);
@@ -111,7 +113,7 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_tanh(float x) {
 }
 
 KOKKOS_FORCEINLINE_FUNCTION float fast_erf(float x) {
-  const float magnitude = float_of(bits_of(x) & 0x7fffffffu);
+  const float magnitude = magnitude_of(x);
   const float in = choose(magnitude > 3.95f, 3.95f, magnitude);
   const float s = in * in;
   float small = fused(s, 8.29868688e-5f, -0.000812565442f);
@@ -136,7 +138,7 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_erf(float x) {
 /// there on.
 KOKKOS_FORCEINLINE_FUNCTION float fast_gelu(float x) {
   const float half = 0.5f * x;
-  const float size = float_of(bits_of(half) & 0x7fffffffu);
+  const float size = magnitude_of(half);
   const float t = lesser_size(size, 2.8f);
   float rate = fused(t, 2.29247398e-05f, -0.000352531439f);
   rate = fused(t, rate, 0.00232724007f);

@@ -23,10 +23,6 @@ KOKKOS_FORCEINLINE_FUNCTION double choose(bool c, double a, double b) {
                                   (Kokkos::bit_cast<std::uint64_t>(b) & ~mask));
 }
 
-KOKKOS_FORCEINLINE_FUNCTION float magnitude_of(float x) {
-  return float_of(bits_of(x) & 0x7fffffffu);
-}
-
 /// Returns the base-2 logarithm of a positive normal float.
 KOKKOS_FORCEINLINE_FUNCTION double log2_of_normal(float x) {
   // x = 2^n m with m in [sqrt(1/2), sqrt(2))

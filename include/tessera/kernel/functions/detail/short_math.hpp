@@ -34,7 +34,7 @@ KOKKOS_FORCEINLINE_FUNCTION float short_exp(float x) {
 
 /// From 2.7 on the nearest number of a half type is 1.
 KOKKOS_FORCEINLINE_FUNCTION float short_erf(float x) {
-  const float size = float_of(bits_of(x) & 0x7fffffffu);
+  const float size = magnitude_of(x);
   const float in = choose(size > 2.7f, with_sign(2.7f, x), x);  // a NaN passes
   const float s = in * in;
   float p = fused(s, 8.31759698e-8f, -3.29565767e-6f);
@@ -52,7 +52,7 @@ KOKKOS_FORCEINLINE_FUNCTION float short_erf(float x) {
 /// product one number from there on.
 KOKKOS_FORCEINLINE_FUNCTION float short_gelu(float x) {
   const float half = 0.5f * x;
-  const float size = float_of(bits_of(half) & 0x7fffffffu);
+  const float size = magnitude_of(half);
   const float t = lesser_size(size, 3.0f);
   float root = fused(t, -5.50108825e-06f, 9.3932169e-05f);
   root = fused(t, root, -0.000489441736f);
