@@ -9,6 +9,7 @@
 
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>
+#include <tessera/kernel/moments.hpp>
 #include <tessera/nn/detail/normalize.hpp>
 
 #include "support/kernel_rows.hpp"
@@ -80,18 +81,15 @@ template <class T> void of_positive(const std::string& type) {
 /// Means and variances of rows, and layer norms, as variance() and layer_norm() compute them.
 template <class T> void norms(const std::string& type) {
   constexpr DType D = dtype_of<T>;
+  detail::use_moments_of<T>();
   const Buffer<T> x = numbers<T>(side * side), scale = numbers<T>(side), bias = scale;
   Buffer<T> y(x.size()), mean(side), spread(side);
   const LocalReduce rows{{side}, {side}, {side}, {1}};
-  const LocalMap apart{.extents = {side, side}, .strides = {{side, 1}, {1, 0}}};
   const LocalMap each{.extents = {side}, .strides = {{1}}, .flat = true};
   const LocalMap whole{.extents = {side, side},
                        .strides = {{side, 1}, {1, 0}, {1, 0}, {0, 1}, {0, 1}}};
   const auto moments = [&] {
-    detail::reduce(D, Reduction::sum, rows, x.data(), mean.data(), 1.0 / side);
-    const auto square = [](T value, T middle) { return (value - middle) * (value - middle); };
-    detail::map<T>(square, apart, y.data(), x.data(), mean.data());
-    detail::reduce(D, Reduction::sum, rows, y.data(), spread.data(), 1.0 / side);
+    detail::moments(D, rows, x.data(), nullptr, 1.0 / side, mean.data(), spread.data());
   };
   const double size = 1.0 * side * side * sizeof(T);
   row("mean and variance of rows, " + type, {.bytes = size}, moments);

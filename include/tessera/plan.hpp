@@ -17,6 +17,7 @@
 #include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/map.hpp>
+#include <tessera/plan/moments.hpp>
 #include <tessera/plan/move/between.hpp>
 #include <tessera/plan/move/together.hpp>
 #include <tessera/plan/op/broadcast.hpp>

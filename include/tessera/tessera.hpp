@@ -84,4 +84,5 @@
 #include <tessera/grad.hpp>
 #include <tessera/io/trace_file.hpp>  // which a source includes that uses them
 #include <tessera/op/compile.hpp>
+#include <tessera/op/variance.hpp>
 #endif

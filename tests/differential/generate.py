@@ -700,13 +700,14 @@ def arg(c):
 
 @operator(3)
 def statistics(c):
-    kind = c.of(["norm1", "norm2", "norminf", "variance", "deviation", "log_sum_exp"])
+    kind = c.of(["norm1", "norm2", "norminf", "variance", "deviation", "mean_and_variance", "log_sum_exp"])
+    spreads = kind in ("variance", "deviation", "mean_and_variance")
     t = c.of(["half", "float", "double"] + ([] if kind == "log_sum_exp" else ["complex64"]))
     rank = c.between(1, 3)
     shape = c.extents(rank, empty=False)
     eq, gone, kept = reduced(c, rank)
-    x = c.values(t, shape, "plain" if is_complex(t) or kind in ("variance", "deviation") else "nan")
-    if kind in ("variance", "deviation") and t != "half" and c.chance(50):
+    x = c.values(t, shape, "plain" if is_complex(t) or spreads else "nan")
+    if spreads and t != "half" and c.chance(50):
         x = as_type(t, wide(t, x) + 100)
     if t == "half" and c.chance(50):
         x = as_type(t, wide(t, x) * (1000 if kind in ("norminf", "deviation", "log_sum_exp") else 50))
@@ -730,12 +731,16 @@ def statistics(c):
             y = np.sum(spread * spread, axis=gone) / (n - ddof if n > ddof else np.nan)
             y = np.sqrt(y) if kind == "deviation" else y
     # A mean rounded to the type is off by eps |x|, and its square with it.
-    scale = 1 + magnitude(x) if kind == "log_sum_exp" else magnitude(x) ** (2 if kind == "variance" else 1) * EPS[rt] * n if kind in ("variance", "deviation") else 0
+    scale = 1 + magnitude(x) if kind == "log_sum_exp" else magnitude(x) ** (2 if kind == "variance" else 1) * EPS[rt] * n if spreads else 0
     if kind == "deviation":
         scale = magnitude(x) * math.sqrt(EPS[rt]) if n < 2 else magnitude(x)
-    if kind == "variance" and t == "half":
+    if kind != "deviation" and spreads and t == "half":
         scale = max(scale, magnitude(y))
     ulps = 4 if t == "half" else 16 + min(n, 64)
+    if kind == "mean_and_variance":
+        scale = max(scale, magnitude(x))
+        both = [(t, lay(as_type(t, np.mean(w, axis=gone)), gone, kept)), (rt, lay(as_type(rt, y), gone, kept))]
+        return case("statistics", [(t, x)], both, kind=kind, eq=eq, ddof=ddof, ulps=ulps, scale=repr(float(scale)))
     return case("statistics", [(t, x)], [(rt, lay(as_type(rt, y), gone, kept))], kind=kind, eq=eq, ddof=ddof, ulps=ulps, scale=repr(float(scale)))
 
 

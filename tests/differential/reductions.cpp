@@ -55,6 +55,10 @@ template <class T> Results statistic(const Run& r) {
   if (kind == "norm2") return {norm<2, T>(eq, r.in[0], out)};
   if (kind == "norminf") return {norm<infinite_norm, T>(eq, r.in[0], out)};
   if (kind == "variance") return {variance<T>(eq, r.in[0], out, ddof)};
+  if (kind == "mean_and_variance") {
+    const auto [mean, spread] = mean_and_variance<T>(eq, r.in[0], out, ddof);
+    return {mean, spread};
+  }
   if constexpr (RealElement<T>)
     if (kind == "log_sum_exp") return {log_sum_exp<T>(eq, r.in[0], out)};
   return {standard_deviation<T>(eq, r.in[0], out, ddof)};

@@ -42,6 +42,10 @@ template <class T> void statistics(const ProcessMesh<Grid>& mesh) {
   same(d, t);
   same(variance<T>("ij->i", d), variance<"ij->i">(t));
   same(variance<T>("ij->j", d, Sharding{{0}}, 1), variance<"ij->j", P<data>>(t, 1));
+  const auto [mean_of, spread_of] = mean_and_variance<T>("ij->j", d, Sharding{{0}}, 1);
+  const auto [typed_mean, typed_spread] = mean_and_variance<"ij->j", P<data>>(t, 1);
+  same(mean_of, typed_mean);
+  same(spread_of, typed_spread);
   same(standard_deviation<T>("ij->", d, {}, 1), standard_deviation(t, 1));
   same(norm<1, T>("ij->i", d), norm<1, "ij->i">(t));
   same(norm<2, T>("ij->j", d, Sharding{{0, 1}}), norm<2, "ij->j", P<Axes<data, model>>>(t));

@@ -49,7 +49,7 @@ void compare(const HostTensor<double>& y, const std::vector<double>& wanted, dou
 }
 
 TEST_CASE("variance, standard deviation, norms, log-sum-exp, any, all, product") {
-  std::vector<double> var, sample, one, two, most, lse;
+  std::vector<double> means, var, sample, one, two, most, lse;
   double sum_of_squares = 0;
   for (Index i = 0; i < rows; ++i) {
     double sum = 0, size = 0, squares = 0, largest = 0, top = -1e9;
@@ -58,6 +58,7 @@ TEST_CASE("variance, standard deviation, norms, log-sum-exp, any, all, product")
       sum += v, size += std::fabs(v), squares += v * v, largest = std::max(largest, std::fabs(v)),
                                                         top = std::max(top, v);
     }
+    means.push_back(sum / columns);
     double spread = 0, exps = 0;
     for (Index j = 0; j < columns; ++j) {
       spread += (element(i, j) - sum / columns) * (element(i, j) - sum / columns);
@@ -72,6 +73,12 @@ TEST_CASE("variance, standard deviation, norms, log-sum-exp, any, all, product")
     const auto x = from_function<Tensor<double, data, model>>(mesh, {rows, columns}, Values{});
     compare(to_host(variance<"ij->i">(x)), var, 1e-11);
     compare(to_host(variance<"ij->i", P<model>>(x, 1)), sample, 1e-11);
+    const auto [centre, spread] = mean_and_variance<"ij->i">(x, 1);
+    compare(to_host(centre), means);
+    compare(to_host(spread), sample, 1e-11);
+    const auto [all_centre, all_spread] = mean_and_variance(x);
+    CHECK(std::fabs(value(all_centre) - value(mean(x))) < 1e-10);
+    CHECK(value(all_spread) == value(variance(x)));
     std::vector<double> root;
     for (double v : sample) root.push_back(std::sqrt(v));
     compare(to_host(standard_deviation<"ij->i">(x, 1)), root, 1e-11);

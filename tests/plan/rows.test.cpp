@@ -141,6 +141,19 @@ TEST_CASE("what they communicate") {
   CHECK(soft.communications() == 2);
   CHECK(soft.payload_bytes() == 2 * (16 - 2) * 2 + 2 * (16 - 2) * 4);  // the sums are floats
   CHECK(soft.peak_bytes < 16 * 512 * 2 + 1024);
+  // Of a variance the means and the squares; one step where rows are whole.
+  const Plan spread = detail::plan_moments(rows, true, halves, row, mesh);
+  CHECK(spread.count(Collective::all_reduce) == 2);
+  CHECK(spread.communications() == 2);
+  CHECK(spread.payload_bytes() == 2 * 2 * (16 - 2) * 4);  // floats
+  CHECK(spread.peak_bytes < 1024);
+  const Sharding along_rows{{0, 1}, {}};
+  const Plan local = detail::plan_moments(rows, true, {DType::f32, {16, 4096}, along_rows},
+                                          Sharding{{0, 1}}, mesh);
+  CHECK(local.steps.size() == 1);
+  CHECK(local.also.size() == 1);
+  CHECK(detail::plan_moments(rows, false, x, Sharding{{0, 1}}, mesh)
+            .count(Collective::reduce_scatter) == 1);
   // Exponents, and two limbs of integers that are scattered where the result is.
   const Plan sum = detail::plan_deterministic_sum(rows, x, row, mesh);
   CHECK(sum.count(Collective::all_reduce) == 2);

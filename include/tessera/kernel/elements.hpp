@@ -60,6 +60,10 @@ struct SoftmaxKernels {
               const void* sums, void* to);
 };
 
+/// The kernel of means and variances, compiled in the same way for real and complex elements.
+using MomentsKernel = void (*)(const LocalReduce& work, const void* from, const void* centre,
+                               double scale, void* mean, void* variance);
+
 /// The kernels of windows: each compiled for the element types of calls of its operator, and of
 /// use_element.
 struct WindowKernels {
@@ -95,6 +99,7 @@ struct SortKernels {
 inline const ElementKernels* element_kernels[dtypes] = {};
 inline const RowKernels* row_kernels[dtypes] = {};
 inline SoftmaxKernels softmax_kernels[dtypes] = {};
+inline MomentsKernel moments_kernels[dtypes] = {};
 inline WindowKernels window_kernels[dtypes] = {};
 inline const IndexedKernels* indexed_kernels[dtypes] = {};
 inline const SortKernels* sort_kernels[dtypes] = {};
@@ -125,6 +130,12 @@ inline const SoftmaxKernels& softmax_kernels_of(DType type) {
   const SoftmaxKernels& kernels = softmax_kernels[static_cast<int>(type)];
   if (kernels.run == nullptr) no_kernels(type);
   return kernels;
+}
+
+inline MomentsKernel moments_kernel_of(DType type) {
+  const MomentsKernel kernel = moments_kernels[static_cast<int>(type)];
+  if (kernel == nullptr) no_kernels(type);
+  return kernel;
 }
 
 /// Returns one of a type's window kernels, window_kernel_of(type, &WindowKernels::convolve).

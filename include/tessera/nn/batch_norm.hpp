@@ -74,9 +74,8 @@ auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, double epsilon =
   static constexpr Equation to_row = detail::last_alone(A::rank);
   const auto norm = custom_gradient(
       [epsilon](const A& v, const S& scale, const S& bias) {
-        const auto centre = mean<to_row, typename S::spec>(detail::widened(v, Where{}));
-        const auto variance = mean<to_row, typename S::spec>(
-            map<detail::spread_over<to_row>>(detail::SquaredDistance{}, v, centre));
+        const auto [centre, variance] =
+            detail::mean_and_spread<to_row, typename S::spec, NoContract>(v, Where{});
         const auto inverse = rsqrt(variance + static_cast<C>(epsilon));
         return with_saved(
             BatchNormed<A, S>{detail::channels_normalized(v, centre, inverse, scale, bias),

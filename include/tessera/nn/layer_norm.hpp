@@ -103,9 +103,8 @@ auto layer_norm(const LayerNorm<U, Name>& layer, const A& x, double epsilon = 1e
   static constexpr Equation to_row = detail::without_last(A::rank);
   const auto norm = custom_gradient(
       [epsilon](const A& v, const S& scale, const S& bias) {
-        const auto centre = mean<to_row>(detail::widened(v, Where{}));
-        const auto variance =
-            mean<to_row>(map<detail::spread_over<to_row>>(detail::SquaredDistance{}, v, centre));
+        const auto [centre, variance] =
+            detail::mean_and_spread<to_row, Deduced, NoContract>(v, Where{});
         const auto inverse = rsqrt(variance + static_cast<C>(epsilon));
         return with_saved(detail::normalized(v, centre, inverse, scale, bias), v, centre, inverse,
                           scale);

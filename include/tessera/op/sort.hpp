@@ -57,11 +57,6 @@ template <Equation Labels, char Along, class Out, bool Few, bool Keys, bool Posi
 using TypedSort =
     Typed<SortBy<Labels, Along, Few, Keys, Positions, static_cast<int>(sizeof...(A))>, Out, A...>;
 
-/// Result I of a typed call.
-template <class Call, int I> struct ResultOf {
-  using type = Result<element_of<Call::results[I].type>, typename Call::mesh, NthOf<Call, I>>;
-};
-
 /// Positions are int64, and int32 in messages.
 template <int = dtypes> void use_positions() {
   use_tensor_of<std::int32_t>();

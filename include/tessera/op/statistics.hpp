@@ -1,30 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Variance, standard deviation, norms and log-sum-exp over dimensions: reductions, products and
-/// maps in a row.
+/// Norms and log-sum-exp over dimensions: reductions, products and maps in a row. op/variance.hpp,
+/// which this includes, has variances.
 ///
-///     auto v = variance<"bsm->bs">(x);               // ddof = 1 divides by n - 1
 ///     auto n = norm<2, "bsm->bs">(x);                // also 1, and infinite_norm
 ///     auto l = log_sum_exp<"bsv->bs">(logits);
 ///     DynamicTensor d = norm<2, float>("bsm->bs", DynamicTensor(x));
 ///
-/// Laws: a variance is computed from distances to the mean, so that digits do not cancel;
-/// log-sum-exp subtracts the largest element first, so that exp does not overflow, and is -infinity
-/// for a row of -infinity. For half types all is computed, and sent, in float, and rounded once, at
-/// the end.
-#include <limits>
+/// Laws: log-sum-exp subtracts the largest element first, so that exp does not overflow, and is
+/// -infinity for a row of -infinity. For half types all is computed, and sent, in float, and
+/// rounded once, at the end.
 #include <optional>
 #include <string>
 
-#include <tessera/op/arithmetic.hpp>
-#include <tessera/op/cast.hpp>
-#include <tessera/op/dynamic_map.hpp>
 #include <tessera/op/einsum.hpp>
-#include <tessera/op/functions.hpp>
-#include <tessera/op/reduce.hpp>
 #include <tessera/op/reshard.hpp>
-#include <tessera/op/to_host.hpp>
+#include <tessera/op/variance.hpp>
 
 namespace tessera {
 
@@ -53,24 +45,6 @@ constexpr Equation paired_equation(const Equation& e, bool twice) {
 template <Equation E> inline constexpr Equation spread_over = paired_equation(E, false);
 template <Equation E> inline constexpr Equation with_itself = paired_equation(E, true);
 
-template <class T> struct RealPart { using type = T; };
-template <class T> struct RealPart<complex<T>> { using type = T; };
-
-/// Half types, which are computed in float.
-template <class T> inline constexpr bool short_type = tessera::is_short(dtype_of<T>);
-
-/// |x - mean|^2; for half types, in float.
-struct SquaredDistance {
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION typename RealPart<ComputeType<T>>::type operator()(
-      T x, ComputeType<T> mean) const {
-    const auto d = fn::Subtract{}(static_cast<ComputeType<T>>(x), mean);
-    if constexpr (ComplexElement<T>)
-      return d.re * d.re + d.im * d.im;
-    else
-      return fn::Multiply{}(d, d);
-  }
-};
 /// |x|^2; for half types, in float.
 struct SquaredSize {
   template <class T>
@@ -103,30 +77,6 @@ struct LogPlus {
     return static_cast<T>(fn::Log{}(sum) + static_cast<ComputeType<T>>(largest));
   }
 };
-/// factor x, and then T.
-template <class T> struct ScaledAs {
-  double factor;
-  template <class S> KOKKOS_FORCEINLINE_FUNCTION T operator()(S x) const {
-    return static_cast<T>(x * static_cast<S>(factor));
-  }
-};
-struct Root {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const { return fn::Sqrt{}(x); }
-};
-/// Converts the root of a sum of squares, times a factor, to the tensor's own type.
-template <class T> struct RootAs {
-  double factor = 1;
-  template <class S> KOKKOS_FORCEINLINE_FUNCTION T operator()(S x) const {
-    return static_cast<T>(fn::Sqrt{}(x * static_cast<S>(factor)));
-  }
-};
-
-/// On dynamic tensors of elements T: f by letters, with the sharding of `like`.
-template <class T, class F, class... A>
-DynamicTensor map_as(const std::string& equation, const F& f, const DynamicTensor& like,
-                     const DynamicCall& call, const A&... x) {
-  return map_dynamic<T>(equation, f, like.sharding(), call.site(function_name<F>()), x...);
-}
 /// Reduces to `out`, or to the deduced sharding.
 template <class Kind>
 DynamicTensor reduce_to(std::string_view equation, const DynamicTensor& x,
@@ -137,12 +87,6 @@ DynamicTensor reduce_to(std::string_view equation, const DynamicTensor& x,
 inline std::string spread_text(std::string_view equation) {
   return std::string(paired_equation(Equation::from(equation), false).view());
 }
-/// Returns "bs->bs" of "bsv->bs".
-inline std::string result_text(std::string_view equation) {
-  const std::string kept = to_text(parse(equation).result);
-  return kept + "->" + kept;
-}
-
 /// Returns x in the type that it is computed in.
 template <class A> auto widened(const A& x, Where where) {
   using T = typename A::value_type;
@@ -151,23 +95,6 @@ template <class A> auto widened(const A& x, Where where) {
   else
     return x;
 }
-/// Returns the variance, in float for half types, before the factor n / (n - ddof).
-template <Equation E, class Out, class Bound, class A> auto spread(const A& x, Where where) {
-  const auto centre = mean<E, Deduced, Bound>(widened(x, where), where);
-  return mean<E, Out, Bound>(
-      map<spread_over<E>, Deduced, Bound>(SquaredDistance{}, x, centre, where), where);
-}
-/// Returns n / (n - ddof), or NaN.
-inline double spread_factor(const Terms& terms, const Extents& extents, Index ddof) {
-  const Index n = reduced_count(terms, extents);
-  return n > ddof ? static_cast<double>(n) / static_cast<double>(n - ddof)
-                  : std::numeric_limits<double>::quiet_NaN();
-}
-
-template <class A>
-inline constexpr bool varies =
-    RealElement<typename A::value_type> || ComplexElement<typename A::value_type>;
-
 template <class S, class A> auto under_spec(const A& x, Where where) {
   if constexpr (std::is_same_v<S, Deduced>)
     return x;
@@ -175,37 +102,6 @@ template <class S, class A> auto under_spec(const A& x, Where where) {
     return reshard<S>(x, where);
 }
 }  // namespace detail
-
-/// Returns the mean of |x - mean|^2 over the n elements of the dimensions that E drops, times n /
-/// (n - ddof); NaN where n <= ddof. Floating or complex elements. Communication: two reductions of
-/// the result's size; a temporary of x's size. Collective over the mesh.
-template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
-  using T = typename detail::RealPart<typename A::value_type>::type;
-  static_assert(detail::varies<A>,
-                "[tessera] variances are for floating-point and complex tensors, and this one is "
-                "neither; use cast first");
-  if constexpr (detail::varies<A>) {
-    const auto spread = detail::spread<E, Out, Bound>(x, where);
-    const double factor = detail::spread_factor(parse(E.view()), x.extents(), ddof);
-    if constexpr (detail::short_type<T>)
-      return map(detail::ScaledAs<T>{factor}, spread, where);
-    else
-      return factor == 1 ? spread : spread * static_cast<T>(factor);
-  } else {
-    return detail::Unknown<A>();
-  }
-}
-/// Returns the square root of the variance.
-template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto standard_deviation(const A& x, Index ddof = 0, Where where = Where::here()) {
-  using T = typename A::value_type;
-  if constexpr (detail::short_type<T>)
-    return map(detail::RootAs<T>{detail::spread_factor(parse(E.view()), x.extents(), ddof)},
-               detail::spread<E, Out, Bound>(x, where), where);
-  else
-    return map(detail::Root{}, variance<E, Out, Bound>(x, ddof, where), where);
-}
 
 /// Returns the norm of x over the dimensions that E drops: the sum of magnitudes (Order 1), the
 /// root of the sum of their squares (2; the squares are to be within the range of the elements, or
@@ -255,13 +151,6 @@ auto log_sum_exp(const A& x, Where where = Where::here()) {
 }
 
 /// Over all dimensions: scalar tensors, the same on every process.
-template <TypedTensor A> auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
-  return variance<detail::total_equation(A::rank)>(x, ddof, where);
-}
-template <TypedTensor A>
-auto standard_deviation(const A& x, Index ddof = 0, Where where = Where::here()) {
-  return standard_deviation<detail::total_equation(A::rank)>(x, ddof, where);
-}
 template <int Order = 2, TypedTensor A> auto norm(const A& x, Where where = Where::here()) {
   return norm<Order, detail::total_equation(A::rank)>(x, where);
 }
@@ -269,63 +158,8 @@ template <TypedTensor A> auto log_sum_exp(const A& x, Where where = Where::here(
   return log_sum_exp<detail::total_equation(A::rank)>(x, where);
 }
 
-namespace detail {
-template <class T>
-DynamicTensor spread(std::string_view equation, const DynamicTensor& x,
-                     const std::optional<Sharding>& out, const DynamicCall& call) {
-  using C = ComputeType<T>;
-  const std::string all = to_text(parse(equation).operands[0]);
-  DynamicTensor centre;
-  if constexpr (detail::short_type<T>)
-    centre = reduce<Mean>(equation, map_as<T>(all + "->" + all, fn::Cast<C>{}, x, call, x), call);
-  else
-    centre = reduce<Mean>(equation, x, call);
-  return reduce_to<Mean>(equation,
-                         map_mixed<T, C>(spread_text(equation), SquaredDistance{}, x.sharding(),
-                                         call.site(function_name<SquaredDistance>()), x, centre),
-                         out, call);
-}
-}  // namespace detail
-
 /// The same with everything known at run time, of elements T; without `out` its sharding is
 /// deduced. Throw UsageError when x has other elements.
-template <Element T>
-DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
-                       const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
-                       const DynamicCall& call = Where::here()) {
-  static_assert(RealElement<T> || ComplexElement<T>,
-                "[tessera] variances are for floating-point and complex tensors, and this one is "
-                "neither; use cast first");
-  using R = typename detail::RealPart<T>::type;
-  detail::require_type<T>(x, call.fresh_site("variance"));
-  const DynamicTensor spread = detail::spread<T>(equation, x, out, call);
-  const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
-  const std::string row = detail::result_text(equation);
-  if constexpr (detail::short_type<R>) {
-    return detail::map_as<ComputeType<R>>(row, detail::ScaledAs<R>{factor}, spread, call, spread);
-  } else {
-    if (factor == 1) return spread;
-    const fn::Fixed<fn::Multiply, 1, R> scale{{}, static_cast<R>(factor)};
-    return detail::map_as<R>(row, scale, spread, call, spread);
-  }
-}
-template <Element T>
-DynamicTensor standard_deviation(std::string_view equation, const DynamicTensor& x,
-                                 const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
-                                 const DynamicCall& call = Where::here()) {
-  using R = typename detail::RealPart<T>::type;
-  [[maybe_unused]] const detail::CallSite site = call.fresh_site("standard_deviation");
-  const std::string row = detail::result_text(equation);
-  if constexpr (detail::short_type<R>) {
-    detail::require_type<T>(x, site);
-    const DynamicTensor spread = detail::spread<T>(equation, x, out, call);
-    const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
-    return detail::map_as<ComputeType<R>>(row, detail::RootAs<R>{factor}, spread, call, spread);
-  } else {
-    const DynamicTensor v = variance<T>(equation, x, out, ddof, call);
-    return detail::map_as<R>(row, detail::Root{}, v, call, v);
-  }
-}
 template <int Order, Element T>
 DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
                    const std::optional<Sharding>& out = std::nullopt,

@@ -42,6 +42,7 @@ enum class OperatorKind : std::uint8_t {
   dynamic_slice,
   dynamic_update_slice,
   softmax,
+  moments,
   create,
   broadcast
 };
@@ -112,6 +113,8 @@ constexpr std::string_view name_of(OperatorKind kind) {
       return "dynamic update slice";
     case OperatorKind::softmax:
       return "softmax";
+    case OperatorKind::moments:
+      return "moments";
     case OperatorKind::create:
       return "create";
     case OperatorKind::broadcast:
@@ -151,7 +154,8 @@ enum class StepKind : std::uint8_t {
   exp_sum,  ///< of a line, the sum of the exponentials of what its elements are below its largest
   softmax,  ///< of each line
   log_softmax,
-  create  ///< a block of no other tensor
+  moments,  ///< of each row, the sum of squared distances to its mean, and the mean
+  create    ///< a block of no other tensor
 };
 /// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) {
@@ -216,6 +220,8 @@ constexpr std::string_view name_of(StepKind kind) {
       return "softmax";
     case StepKind::log_softmax:
       return "log-softmax";
+    case StepKind::moments:
+      return "moments";
     case StepKind::create:
       return "create";
   }

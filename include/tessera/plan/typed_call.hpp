@@ -131,6 +131,11 @@ template <class By, class Out, TypedTensor... A> struct Typed {
   using result = Result<type, mesh, Typed>;
 };
 
+/// Result I of a typed call.
+template <class Call, int I> struct ResultOf {
+  using type = Result<element_of<Call::results[I].type>, typename Call::mesh, NthOf<Call, I>>;
+};
+
 /// How einsum<E> is made.
 template <Equation E> struct EinsumBy {
   static constexpr ops::Einsum make(const TensorDescs&) { return {parse(E.view())}; }

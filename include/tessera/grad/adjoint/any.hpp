@@ -12,6 +12,7 @@
 #include <tessera/grad/adjoint/einsum.hpp>
 #include <tessera/grad/adjoint/halo_exchange.hpp>
 #include <tessera/grad/adjoint/map.hpp>
+#include <tessera/grad/adjoint/moments.hpp>
 #include <tessera/grad/adjoint/reduce_window.hpp>
 #include <tessera/grad/adjoint/scan.hpp>
 #include <tessera/grad/adjoint/scatter.hpp>
@@ -35,10 +36,10 @@ TESSERA_FUNCTION Adjoint adjoint(const AdjointCall& call, unsigned wanted) {
   AdjointBuilder build(call, wanted);
   if (!adjoint_of_any<ops::Einsum, ops::Reduce, ops::Map, ops::Reshard, ops::Transpose,
                       ops::Reshape, ops::Broadcast, ops::Slice, ops::Pad, ops::Reverse, ops::Roll,
-                      ops::Shift, ops::Concatenate, ops::Update, ops::Softmax, ops::Scan, ops::Take,
-                      ops::Scatter, ops::Sort, ops::DynamicSlice, ops::DynamicUpdateSlice,
-                      ops::Convolve, ops::ReduceWindow, ops::SelectAndScatter, ops::HaloExchange>(
-          call, build))
+                      ops::Shift, ops::Concatenate, ops::Update, ops::Softmax, ops::Moments,
+                      ops::Scan, ops::Take, ops::Scatter, ops::Sort, ops::DynamicSlice,
+                      ops::DynamicUpdateSlice, ops::Convolve, ops::ReduceWindow,
+                      ops::SelectAndScatter, ops::HaloExchange>(call, build))
     build.miss(
         "the operator " + std::string(call.operation.name()) +
         " has no gradient yet; call it outside the function, or keep its operands out of the "

@@ -3,7 +3,7 @@
 /// @file
 /// Derivatives of the functions within variances, norms and log-sum-exp (op/statistics.hpp).
 ///
-///     Derivative<detail::SquaredDistance, 0>::of(f)(x, mean)     // 2 (x - mean)
+///     Derivative<detail::SquaredSize, 0>::of(f)(x)     // 2 x
 ///
 /// Laws: what a log-sum-exp subtracts and adds again, the largest element, counts as a constant.
 #include <tessera/grad/derivatives/exponential.hpp>
@@ -11,11 +11,11 @@
 
 namespace tessera {
 namespace fn {
-/// 2 (x - mean), or its negative
-template <int Sign> struct TwiceDistance {
+/// 2 (x - mean)
+struct TwiceDistance {
   template <class T, class C>
   KOKKOS_FORCEINLINE_FUNCTION C operator()(const T& x, const C& mean) const {
-    return C(2 * Sign) * (static_cast<C>(x) - mean);
+    return C(2) * (static_cast<C>(x) - mean);
   }
 };
 /// factor / (2 r)
@@ -28,10 +28,8 @@ struct HalfQuotient {
 };
 }  // namespace fn
 
-template <> struct Derivative<detail::SquaredDistance, 0> : SlopeBy<fn::TwiceDistance<1>, 0, 1> {};
-template <> struct Derivative<detail::SquaredDistance, 1> : SlopeBy<fn::TwiceDistance<-1>, 0, 1> {};
-template <int Sign> struct Derivative<fn::TwiceDistance<Sign>, 0> : WholeSlope<2 * Sign> {};
-template <int Sign> struct Derivative<fn::TwiceDistance<Sign>, 1> : WholeSlope<-2 * Sign> {};
+template <> struct Derivative<fn::TwiceDistance, 0> : WholeSlope<2> {};
+template <> struct Derivative<fn::TwiceDistance, 1> : WholeSlope<-2> {};
 template <> struct Derivative<detail::SquaredSize, 0> : SlopeBy<fn::Multiple<2>, 0> {};
 template <> struct Derivative<detail::Size, 0> : SlopeBy<fn::Sign, 0> {};
 template <> struct Derivative<detail::ExpBelow, 0> : SlopeBy<fn::Same, reads_result> {};

@@ -7,6 +7,7 @@
 ///     detail::known_pull_backs().find(kernel.identity)
 #include <unordered_map>
 
+#include <tessera/grad/adjoint/moments.hpp>
 #include <tessera/grad/adjoint/reduce.hpp>
 #include <tessera/grad/adjoint/softmax.hpp>
 #include <tessera/grad/derivatives/all.hpp>
@@ -98,7 +99,7 @@ template <class T> void add_reals(KnownFunctions& all) {
   all.binary<T, fn::Maximum, fn::Minimum, fn::Pow, fn::LogAddExp, fn::Atan2, fn::Remainder>();
   all.add<1, T, fn::Clamp, T, T, T>();
   using C = ComputeType<T>;
-  all.add<2, C, SquaredDistance, T, C>();
+  all.add<1, T, VarianceBack, C, T, C>();
   all.add<2, C, SquaredSize, T>();
   all.add<2, C, Size, T>();
   all.add<2, C, ExpBelow, T, T>();

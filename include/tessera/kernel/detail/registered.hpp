@@ -18,6 +18,7 @@
 #include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/join.hpp>
+#include <tessera/kernel/moments.hpp>
 #include <tessera/kernel/narrow.hpp>
 #include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
@@ -111,6 +112,12 @@ template <class T>
 inline const bool registered_softmax = [] {
   if constexpr (RealElement<T>)
     softmax_kernels[static_cast<int>(dtype_of<T>)] = {&exp_sum_elements<T>, &softmax_elements<T>};
+  return true;
+}();
+template <class T>
+inline const bool registered_moments = [] {
+  if constexpr (RealElement<T> || ComplexElement<T>)
+    moments_kernels[static_cast<int>(dtype_of<T>)] = &moments_elements<T>;
   return true;
 }();
 template <class T>

@@ -63,6 +63,7 @@ constexpr bool reads_gaps(const Plan& plan, StepKind kind, int slot, const Term&
     case StepKind::map:
     case StepKind::reduce:
     case StepKind::find:
+    case StepKind::moments:
     case StepKind::exponent:
     case StepKind::bins:
     case StepKind::convolve:

@@ -120,6 +120,7 @@ inline KernelWork kernel_work(const Plan& plan, const Step& step) {
                               contraction_block(plan.slots[step.in[1]], plan, at),
                               contraction_block(out, plan, at));
     case StepKind::reduce:
+    case StepKind::moments:
       return reduce_work(first, out, plan, at);
     case StepKind::map:
       return map_work(plan, step, at);

@@ -15,6 +15,7 @@
 #include <tessera/kernel/copy/copy.hpp>
 #include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/moments.hpp>
 #include <tessera/kernel/narrow.hpp>
 #include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
@@ -178,6 +179,12 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
     case StepKind::reduce:
       return tessera::detail::reduce(type, plan.reduction, *std::get_if<LocalReduce>(&kernel.work),
                                      in, out, scale, wide);
+    case StepKind::moments: {  // with a mean that is known, or one to write, or neither
+      const Step& step = plan.steps[kernel.step];
+      void* const mean = step.also.empty() ? nullptr : const_cast<void*>(at.in[1]);
+      return tessera::detail::moments(type, *std::get_if<LocalReduce>(&kernel.work), in,
+                                      step.in.size() > 1 ? second : nullptr, scale, mean, out);
+    }
     case StepKind::round:
       return tessera::detail::narrow(made.desc.type, in, out,
                                      made.bytes / static_cast<Index>(size_of(made.desc.type)));

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Means and variances over some dimensions of a local block, in one pass over memory; or squared
+/// distances to means that are known, summed.
+///
+///     // of the rows of a 2 x 3 matrix
+///     const detail::LocalReduce rows{.kept = {2}, .kept_strides = {3}, .reduced = {3}, .reduced_strides = {1}};
+///     detail::moments(DType::f32, rows, from, nullptr, 1.0 / 3, mean, variance);
+///
+/// Laws: the bits depend only on the shape, not on threads; no digits cancel where means are large
+/// beside deviations; half types are computed in float, which their results are.
+#include <tessera/kernel/detail/moments_loops.hpp>
+#include <tessera/kernel/detail/reduce_device.hpp>
+#include <tessera/kernel/detail/reduce_host.hpp>
+#include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/scratch.hpp>
+
+namespace tessera::detail {
+
+/// The memory of elements T and of what is made of them; `centre` and `mean` may be null.
+template <class T> struct MomentsMemory {
+  using C = ComputeType<T>;
+  using Square = decltype(squared_size(C{}));
+  const T* x;
+  const C* centre;
+  C* mean;
+  Square* variance;
+  double scale;
+
+  void put(Index output, C base, const Moments<TotalType<T>>& made) const {
+    using Sum = TotalType<T>;
+    if (mean != nullptr)
+      mean[output] = static_cast<C>(static_cast<Sum>(base) + times(made.sum, scale));
+    variance[output] = static_cast<Square>(made.squares * scale);
+  }
+};
+
+/// Computes items [begin, end), as reduce_part divides them.
+template <class T, bool About>
+[[gnu::noinline]] void moments_part(const HostReduce& work, Index begin, Index end) {
+  using Made = Moments<TotalType<T>>;
+  using C = ComputeType<T>;
+  const ReduceShape& shape = work.shape;
+  const auto& memory = *static_cast<const MomentsMemory<T>*>(work.from);
+  Made* const partial = static_cast<Made*>(work.partial);
+  const auto line = [&](Index output) {
+    return memory.x == nullptr ? memory.x : memory.x + shape.kept.offset(output);
+  };
+  const auto centre = [&](Index output) -> const C* {
+    return About ? memory.centre + output : nullptr;
+  };
+  const auto base = [&](Index output) {
+    return About ? *centre(output) : shape.reduced.size > 0 ? base_of(line(output)) : C{};
+  };
+  const bool apart = partial && !work.joining;
+  const Index chunks = work.chunks, each = apart ? chunks : 1;
+  const auto finish = [&](Index output, Index chunk, const Made& made) TESSERA_INLINE {
+    if (apart)
+      partial[output * chunks + chunk] = made;
+    else
+      memory.put(output, base(output), made);
+  };
+  with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
+    for (Index i = begin; i < end; ++i) {
+      const Index first = i % each, last = apart ? first + 1 : chunks, item = i / each;
+      if (work.strips && !work.joining) {
+        const int dim = shape.kept.rank - 1;
+        const Index inner = shape.kept.extent[dim], column = item % work.row_strips * work.width;
+        const Index count = min_of(work.width, inner - column);
+        const Index output = item / work.row_strips * inner + column;
+        Made total[moments_strip], next[moments_strip];
+        for (Index c = first; c < last; ++c) {
+          const Index top = c * strip_chunk_rows,
+                      bottom = min_of(top + strip_chunk_rows, shape.reduced.size);
+          strip_moments<T, About>(shape.reduced, line(output), shape.kept.stride[dim], count, top,
+                                  bottom, centre(output), next);
+          for (Index j = 0; j < count; ++j) total[j].join(next[j], About);
+        }
+        for (Index j = 0; j < count; ++j) finish(output + j, first, total[j]);
+      } else {
+        Made total;
+        for (Index c = first; c < last; ++c)
+          total.join(work.joining
+                         ? partial[item * chunks + c]
+                         : line_moments<T, About>(shape.reduced, line(item), c, base(item)),
+                     About);
+        finish(item, first, total);
+      }
+    }
+  });
+}
+
+/// On a device: `lanes` threads for each output, as ReduceLanes.
+template <class T> struct SquareLanes {
+  using C = ComputeType<T>;
+  ReduceShape shape;
+  Index lanes;
+  const T* from;
+  const C* centre;
+  double* to;
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    for (Index i = begin; i < end; ++i) {
+      const T* p = from + shape.kept.offset(i / lanes);
+      double total = 0;
+      for (Index e = i % lanes; e < shape.reduced.size; e += lanes)
+        total += static_cast<double>(
+            squared_size(static_cast<C>(p[shape.reduced.offset(e)]) - centre[i / lanes]));
+      to[i] = total;
+    }
+  }
+};
+
+template <class T> void moments_on_device(const ReduceShape& shape, const MomentsMemory<T>& at) {
+  using C = ComputeType<T>;
+  const Index outputs = shape.kept.size, length = shape.reduced.size;
+  const Scratch<C> made(at.centre == nullptr && at.mean == nullptr ? outputs : 1);
+  const C* centre = at.centre;
+  if (centre == nullptr) {
+    C* const mean = at.mean != nullptr ? at.mean : made.data();
+    reduce_device<Reduction::sum, TotalType<T>>(shape, at.x, mean, at.scale);
+    centre = mean;
+  }
+  const Index lanes = max_of(1, min_of(length / 16, max_of(32, (Index{1} << 18) / outputs)));
+  const Scratch<double> squares(outputs * lanes);
+  launch("tessera::moments", outputs * lanes, 1,
+         SquareLanes<T>{shape, lanes, at.x, centre, squares.data()});
+  const ReduceShape next{{1, outputs, {outputs}, {lanes}}, {1, lanes, {lanes}, {1}}};
+  reduce_device<Reduction::sum, double>(next, squares.data(), at.variance, at.scale);
+}
+
+template <class T>
+void moments_elements(const LocalReduce& work, const void* from, const void* centre, double scale,
+                      void* mean, void* variance) {
+  const ReduceShape shape = reduce_shape(work);
+  if (shape.kept.size == 0) return;
+  using Memory = MomentsMemory<T>;
+  const Memory memory{static_cast<const T*>(from), static_cast<const typename Memory::C*>(centre),
+                      static_cast<typename Memory::C*>(mean),
+                      static_cast<typename Memory::Square*>(variance), scale};
+  if constexpr (kernels_on_host)
+    reduce_host(shape, &memory, nullptr, scale,
+                centre == nullptr ? moments_part<T, false> : moments_part<T, true>,
+                sizeof(Moments<TotalType<T>>), moments_strip);
+  else
+    moments_on_device<T>(shape, memory);
+}
+
+/// Writes, for each element that is kept, the sum of what is reduced to it times `scale` (1 / n
+/// makes a mean), and the sum of squared distances to the mean, times `scale`. With `centre`, which
+/// has an element for each that is kept, the distances are to it. `mean` may be null. Both are of
+/// the type that elements are computed in; squares are real. Communication: none.
+inline void moments(DType type, const LocalReduce& work, const void* from, const void* centre,
+                    double scale, void* mean, void* variance) {
+  moments_kernel_of(type)(work, from, centre, scale, mean, variance);
+}
+}  // namespace tessera::detail

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planner of variances, and of means with them. Rows that are whole on each process are one
+/// step, which reads memory once. Of split rows the mean is formed first, and joined over the axes
+/// that split them; then the squared distances to it.
+///
+///     Plan p = detail::plan_moments(parse("bsv->bs"), true, x, out, mesh, process);
+///
+/// Laws: no communication when no reduced dimension is split, else two collectives of a row's size
+/// (means, squares); no temporary of x's size; half types are computed, and sent, in float.
+#include <tessera/plan/builder.hpp>
+
+namespace tessera::detail {
+
+/// Returns the type of magnitudes of elements that are computed in `type`.
+constexpr DType size_type(DType type) {
+  return type == DType::c64 ? DType::f32 : type == DType::c128 ? DType::f64 : type;
+}
+
+/// Plans the variance of x (terms.operands[0]) over what terms.result drops and, `with_mean`, the
+/// mean as a further result; both under `out`.
+constexpr Plan plan_moments(const Terms& terms, bool with_mean, const TensorDesc& x,
+                            const Sharding& out, const MeshShape& mesh, int process = 0,
+                            const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::moments, mesh, process, options);
+  build.plan().reduction = Reduction::sum;
+  const int operand = build.operand(x, terms.operands[0]);
+  const DType computed = facts_of(x.type).compute;
+  Term kept;
+  TensorDesc row{computed, {}, {}};
+  AxisSet split;
+  for (int d = 0; d < x.rank(); ++d) {
+    const char label = terms.operands[0][d];
+    if (!terms.result.contains(label)) {
+      split = split | x.sharding[d].set();
+      continue;
+    }
+    kept.push_back(label);
+    row.extents.push_back(x.extents[d]);
+    row.sharding.dims.push_back(x.sharding[d]);
+  }
+  split = split - mesh.unit_axes();
+  FixedVector<int, 2> in{operand};
+  int mean = -1;
+  if (!split.empty()) {
+    const auto keep = [&](char label) { return terms.result.contains(label); };
+    mean = build.reshard(build.reduce(operand, Reduction::sum, keep, computed), row.sharding);
+    in.push_back(mean);
+  }
+  TensorDesc squares{size_type(computed), row.extents,
+                     row.sharding.with_partial(split, Reduction::sum)};
+  int slot = build.compute(StepKind::moments, in, squares, kept);
+  if (with_mean && mean < 0) {
+    mean = build.temporary(row, kept);
+    build.plan().steps.back().also.push_back(static_cast<std::int8_t>(mean));
+  }
+  slot = build.reshard(build.permute(slot, terms.result), out);
+  if (with_mean) {
+    mean = build.reshard(build.permute(mean, terms.result), out);
+    build.plan().also.push_back(static_cast<std::int8_t>(build.returned(mean, out)));
+  }
+  return build.finish(slot, out);
+}
+}  // namespace tessera::detail
