@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <vector>
 
 #include <tessera/kernel/functions.hpp>
+#include <tessera/kernel/map.hpp>
 
 #include "kernel/ulps.hpp"
 
@@ -76,6 +79,98 @@ TEST_CASE("fast double functions against libm's long double, and their edges") {
   CHECK(of_exp2 <= 1.5);
   CHECK(of_tanh <= 3);
   CHECK(of_log <= 1);
+}
+
+namespace {
+/// Pairs of bases and exponents, and their powers by a map.
+struct Powers {
+  std::vector<double> x, y;
+  void add(double base, double exponent) {
+    x.push_back(base);
+    y.push_back(exponent);
+  }
+  /// Returns the largest error; a map and fn::Pow have the same bits.
+  double worst() const {
+    std::vector<double> z(x.size());
+    const auto n = static_cast<Index>(x.size());
+    detail::map(fn::Pow{}, detail::LocalMap{{n}, {{1}, {1}}}, z.data(), x.data(), y.data());
+    double most = 0;
+    int other = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto exact = std::pow(static_cast<long double>(x[i]), static_cast<long double>(y[i]));
+      const double error = ulps(z[i], exact), one = fn::Pow{}(x[i], y[i]);
+      if (error > 1) MESSAGE(x[i] << " to the power of " << y[i] << " is not " << z[i]);
+      most = std::max(most, error);
+      other += std::memcmp(&z[i], &one, sizeof one) != 0 && !(one != one && z[i] != z[i]);
+    }
+    CHECK(other == 0);
+    return most;
+  }
+};
+}  // namespace
+
+TEST_CASE("powers of doubles, in all of their range and near its ends") {
+  Powers usual, wide, near_one, ends, negative, edges;
+  for (int i = -150000; i < 150001; ++i) {
+    const double a = std::sin(0.7 * i), b = std::sin(1.3 * i + 1), c = std::cos(0.37 * i);
+    usual.add(std::exp(4 * a), 5 * b);
+    wide.add(std::exp(708 * a), 746 * b / (1 + std::abs(708 * a)));
+    near_one.add(1 + a * std::exp2(-21 * std::abs(c)), 700 * b * std::exp2(20 * std::abs(c)));
+    const double base = std::exp(0.4 * a), end = i % 3 == 0 ? 709.78 : i % 3 == 1 ? -708.4 : -745.1;
+    ends.add(base, (end + 0.7 * b) / (0.4 * a));  // infinite and denormal results
+    negative.add(i % 7 == 0 ? -0.0 : -std::exp(5 * a), i % 50 + (i % 11 == 0 ? 0.5 : 0));
+  }
+  const double far = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> all;
+  for (const double size : {0.0,
+                            5e-324,
+                            2.2250738585072009e-308,
+                            2.2250738585072014e-308,
+                            1e-300,
+                            1e-17,
+                            0.1,
+                            0.5,
+                            1 - 0x1p-53,
+                            1.0,
+                            1 + 0x1p-52,
+                            1.5,
+                            2.0,
+                            3.0,
+                            709.0,
+                            1023.0,
+                            1024.0,
+                            1074.0,
+                            1075.0,
+                            67108863.0,
+                            67108863.5,
+                            67108864.0,
+                            67108865.0,
+                            4503599627370495.5,
+                            4503599627370497.0,
+                            9007199254740991.0,
+                            9007199254740994.0,
+                            1e300,
+                            1.7976931348623157e308,
+                            far,
+                            nan})
+    all.insert(all.end(), {size, -size});
+  // In rows of their own, so that a rare argument does not hide what the common way makes of
+  // others.
+  double of_edges = 0;
+  for (const double base : all)
+    for (const double exponent : all) {
+      Powers one;
+      one.add(base, exponent);
+      of_edges = std::max(of_edges, one.worst());
+      edges.add(base, exponent);
+    }
+  const double errors[] = {usual.worst(),    wide.worst(), near_one.worst(), ends.worst(),
+                           negative.worst(), of_edges,     edges.worst()};
+  MESSAGE("largest errors of pow in ulp: usual " << errors[0] << ", wide " << errors[1]
+                                                 << ", near 1 " << errors[2] << ", at the ends "
+                                                 << errors[3] << ", negative " << errors[4]);
+  for (const double error : errors) CHECK(error <= 1);
 }
 
 TEST_CASE("sizes of complex numbers, also where squares overflow or vanish") {

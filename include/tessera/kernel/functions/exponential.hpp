@@ -4,14 +4,14 @@
 /// Exponentials, logarithms, roots and powers. On the host floats use the fast functions of
 /// detail/float_math.hpp and float_power.hpp, which state their errors (cbrt is libm's); on a
 /// device the device's own; of half types those of detail/short_math.hpp. Doubles use libm, but for
-/// exp, exp2, expm1, log and log1p (detail/double_math.hpp).
+/// exp, exp2, expm1, log and log1p (detail/double_math.hpp) and pow (detail/double_power.hpp).
 ///
 ///     fn::Exp{}(0.0) == 1
 ///     fn::Pow{}(3, 4) == 81
 #include <concepts>
 
 #include <tessera/kernel/functions/arithmetic.hpp>
-#include <tessera/kernel/functions/detail/double_math.hpp>
+#include <tessera/kernel/functions/detail/double_power.hpp>
 #include <tessera/kernel/functions/detail/short_math.hpp>
 
 namespace tessera {
@@ -62,6 +62,15 @@ KOKKOS_FORCEINLINE_FUNCTION float log1p_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_log1p(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::log1p(x);))
 }
+
+/// Types that have a fast_pow: double only where a product and a sum can be fused.
+#if defined(TESSERA_FUSED)
+template <class T>
+concept HasFastPow = RealElement<T>;
+#else
+template <class T>
+concept HasFastPow = FloatElement<T>;
+#endif
 
 /// x to the n for integers, wrapping.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T integer_power(T x, T n) {
@@ -186,16 +195,17 @@ struct Pow {
     else
       return static_cast<T>(of(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y)));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x, T y) const {
-    return detail::common_power(static_cast<float>(x), static_cast<float>(y));
+  template <detail::HasFastPow T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x, T y) const {
+    return detail::common_power(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x, T y) const {
-    return detail::fast_pow(static_cast<float>(x), static_cast<float>(y));
+  template <detail::HasFastPow T>
+  KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x, T y) const {
+    return detail::fast_pow(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y));
   }
 
  private:
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T y) {
-    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
+    KOKKOS_IF_ON_HOST((if constexpr (detail::HasFastPow<T>) {
       if (detail::common_power(x, y)) return detail::fast_pow(x, y);
     }))
     return Kokkos::pow(x, y);
