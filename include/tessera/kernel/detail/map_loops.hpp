@@ -37,6 +37,14 @@ TESSERA_INLINE inline bool rare_among(const F f, Index n, const T*... in) {
   for (Index i = 0; i < n; ++i) rare |= static_cast<unsigned>(!f.common(in[i]...));
   return rare != 0;
 }
+/// The simple way of a function as its common one.
+template <class F> struct SimpleWay {
+  F f;
+  template <class... T> TESSERA_INLINE bool common(const T&... x) const { return f.simple(x...); }
+  template <class... T> TESSERA_INLINE auto of_common(const T&... x) const {
+    return f.of_simple(x...);
+  }
+};
 /// Where an operand is one number in a row, so many of it stand in its place, again and again.
 inline constexpr Index step_block = 64;
 
@@ -46,6 +54,9 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
     for (Index i = 0; i < n; i += map_tile) {
       const Index count = min_of(map_tile, n - i);
       with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
+        if constexpr (HasSimpleWay<F, T...>)
+          if (const SimpleWay<F> simple{f}; !rare_among(simple, count, (in + i)...))
+            return common_loop(simple, count, out + i, (in + i)...);
         if (!rare_among(f, count, (in + i)...))
           common_loop(f, count, out + i, (in + i)...);
         else

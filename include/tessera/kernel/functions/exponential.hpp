@@ -202,6 +202,14 @@ struct Pow {
   KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x, T y) const {
     return detail::fast_pow(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y));
   }
+#if defined(TESSERA_FUSED)
+  template <std::same_as<double> T> KOKKOS_FORCEINLINE_FUNCTION bool simple(T x, T y) const {
+    return detail::positive_power(x, y);
+  }
+  template <std::same_as<double> T> KOKKOS_FORCEINLINE_FUNCTION T of_simple(T x, T y) const {
+    return detail::pow_of_positive(x, y);
+  }
+#endif
 
  private:
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T y) {

@@ -108,6 +108,19 @@ template <class F, int Position, class T> struct Fixed {
   template <class A>
     requires(Position == 1 && detail::HasCommonWay<F, A, T>)
   KOKKOS_FORCEINLINE_FUNCTION auto of_common(const A& a) const { return f.of_common(a, value); }
+  // And for simple ones.
+  template <class A>
+    requires(Position == 0 && detail::HasSimpleWay<F, T, A>)
+  KOKKOS_FORCEINLINE_FUNCTION bool simple(const A& a) const { return f.simple(value, a); }
+  template <class A>
+    requires(Position == 1 && detail::HasSimpleWay<F, A, T>)
+  KOKKOS_FORCEINLINE_FUNCTION bool simple(const A& a) const { return f.simple(a, value); }
+  template <class A>
+    requires(Position == 0 && detail::HasSimpleWay<F, T, A>)
+  KOKKOS_FORCEINLINE_FUNCTION auto of_simple(const A& a) const { return f.of_simple(value, a); }
+  template <class A>
+    requires(Position == 1 && detail::HasSimpleWay<F, A, T>)
+  KOKKOS_FORCEINLINE_FUNCTION auto of_simple(const A& a) const { return f.of_simple(a, value); }
 };
 
 }  // namespace tessera::fn

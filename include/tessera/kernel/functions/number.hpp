@@ -64,6 +64,13 @@ concept HasCommonWay = requires(const F& f, const T&... x) {
   f.common(x...) ? f.of_common(x...) : f(x...);
 };
 
+/// A function with a still shorter way for some common arguments, those for which simple(x...) is
+/// true: there f.of_simple(x...) is f.of_common(x...).
+template <class F, class... T>
+concept HasSimpleWay = HasCommonWay<F, T...> && requires(const F& f, const T&... x) {
+  f.simple(x...) ? f.of_simple(x...) : f.of_common(x...);
+};
+
 /// The power of two above T's integers: a double even where the largest of them is not one.
 template <class T>
 inline constexpr double beyond = 2.0 * static_cast<double>(std::uint64_t{1}

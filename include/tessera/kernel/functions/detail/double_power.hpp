@@ -67,24 +67,27 @@ KOKKOS_FORCEINLINE_FUNCTION DoubleSum log_in_two(std::uint64_t bits) {
   return {all.most, all.rest + (log_m.rest + rest)};
 }
 
-/// Returns e^(most + rest) for |most| < 2^40, |rest| < 2^-4, also where it is infinite or denormal.
-KOKKOS_FORCEINLINE_FUNCTION double exp_of_two(double most, double rest) {
-  // Clamped by their bits, the fastest way: numbers below 0 have the greatest ones, as
-  // std::uint64_t, and the least, as std::int64_t.
-  const std::uint64_t lowest = bits_of(-746.0);
-  const std::uint64_t above = bits_of(most) < lowest ? bits_of(most) : lowest;
-  const std::int64_t highest = Kokkos::bit_cast<std::int64_t>(711.0);
-  const std::int64_t whole = static_cast<std::int64_t>(above);
-  const std::int64_t bits = whole < highest ? whole : highest;
-  const double t = Kokkos::bit_cast<double>(bits);
-  // t = n log 2 + r, exactly but for what log 2's rest brings. The low bits of `shifted` are n and,
-  // as in power_of_parts, half of the exponents more or less: there one addition and one product
-  // make the power.
-  const double rounder = 6755399441055744.0 - 512.0;  // 1.5 * 2^52
-  const double shifted = fused(t, 1.4426950408889634074, rounder);
+/// Returns y log x of the positive normal number x with these bits.
+KOKKOS_FORCEINLINE_FUNCTION DoubleSum times_log(double y, std::uint64_t bits) {
+  const DoubleSum logarithm = log_in_two(bits);
+  const double t = y * logarithm.most;
+  return {t, fused(y, logarithm.rest, fused(y, logarithm.most, -t))};
+}
+
+/// e^(most + rest) = 2^n power, with n - less in the low bits.
+struct PowerParts {
+  std::uint64_t n;
+  double power;
+};
+
+/// For |t.most| < 2^40 and |t.rest| < 2^-4.
+KOKKOS_FORCEINLINE_FUNCTION PowerParts power_parts(DoubleSum t, double less) {
+  // most = n log 2 + r, exactly but for what log 2's rest brings.
+  const double rounder = 6755399441055744.0 - less;  // 1.5 * 2^52
+  const double shifted = fused(t.most, 1.4426950408889634074, rounder);
   const double n = shifted - rounder;
-  const double r = fused(n, -0.6931471805599453, t);
-  const double r_rest = fused(n, -2.3190468138462996e-17, rest);
+  const double r = fused(n, -0.6931471805599453, t.most);
+  const double rest = fused(n, -2.3190468138462996e-17, t.rest);
   const double w = r * r;
   double even = fused(w, 2.7630915697016657152e-7, 0.000024801491105131274744);
   double odd = fused(w, 2.5117629943503748008e-8, 2.7557217137594135899e-6);
@@ -96,9 +99,22 @@ KOKKOS_FORCEINLINE_FUNCTION double exp_of_two(double most, double rest) {
   odd = fused(w, odd, 0.1666666666666669789);
   const DoubleSum line = exact_sum(1.0, r);
   const double curve = fused(w, fused(r, odd, even), line.rest);
-  const double power = line.most + fused(r_rest, line.most + curve, curve);
-  const std::uint64_t below = (bits_of(t) & (std::uint64_t{1} << 63)) >> 1;
-  const double near = double_of(bits_of(power) + (bits_of(shifted) << 52) + below);
+  return {bits_of(shifted), line.most + fused(rest, line.most + curve, curve)};
+}
+
+/// Returns e^(t.most + t.rest), also where it is infinite or denormal.
+KOKKOS_FORCEINLINE_FUNCTION double exp_in_range(DoubleSum t) {
+  // Clamped by their bits, the fastest way: numbers below 0 have the greatest ones, as
+  // std::uint64_t, and the least, as std::int64_t.
+  const std::uint64_t lowest = bits_of(-746.0);
+  const std::uint64_t above = bits_of(t.most) < lowest ? bits_of(t.most) : lowest;
+  const std::int64_t highest = Kokkos::bit_cast<std::int64_t>(711.0);
+  const std::int64_t whole = static_cast<std::int64_t>(above);
+  const std::int64_t in = whole < highest ? whole : highest;
+  // As in power_of_parts: by one factor with an exponent nearer to 0, and another.
+  const PowerParts e = power_parts({Kokkos::bit_cast<double>(in), t.rest}, 512.0);
+  const std::uint64_t below = (static_cast<std::uint64_t>(in) & (std::uint64_t{1} << 63)) >> 1;
+  const double near = double_of(bits_of(e.power) + (e.n << 52) + below);
   return near * double_of((std::uint64_t{1023 + 512} << 52) - below);
 }
 
@@ -117,11 +133,9 @@ KOKKOS_FORCEINLINE_FUNCTION bool common_power(double x, double y) {
 KOKKOS_FORCEINLINE_FUNCTION double fast_pow(double x, double y) {
   const std::uint64_t sign = std::uint64_t{1} << 63;
   const std::uint64_t base = bits_of(x) & ~sign;
-  const DoubleSum logarithm = log_in_two(base);
-  const double t = y * logarithm.most;
-  const double rest = fused(y, logarithm.rest, fused(y, logarithm.most, -t));
+  const DoubleSum t = times_log(y, base);
   // Of a base 0 the logarithm is so low that the least exponents overflow it.
-  const double size = exp_of_two(choose(base == 0, y * -1e300 * 1e300, t), rest);
+  const double size = exp_in_range({choose(base == 0, y * -1e300 * 1e300, t.most), t.rest});
   // As for floats.
   const double rounder = 6755399441055744.0;  // 1.5 * 2^52
   const double shifted = y + rounder;
@@ -131,6 +145,22 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_pow(double x, double y) {
   const double signed_size = double_of(bits_of(size) | (bits_of(x) & odd));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   return choose((x < 0.0) & !whole, nan, signed_size);
+}
+
+/// Whether pow_of_positive holds: for positive normal bases whose powers are normal for sure, since
+/// |log2 x| is at most 2 |k + 1/2| for the exponent k of x. (k becomes a double as twice the halves
+/// that it is above 2^51.)
+KOKKOS_FORCEINLINE_FUNCTION bool positive_power(double x, double y) {
+  const std::uint64_t least = std::uint64_t{1} << 52, infinity = std::uint64_t{2047} << 52;
+  const std::uint64_t doubled = (bits_of(x) >> 51) & ~std::uint64_t{1};
+  const double middle = double_of(doubled | 0x4320000000000000u) - (2251799813685248.0 + 1022.5);
+  const double bound = double_of(bits_of(y * middle) & ~(std::uint64_t{1} << 63));
+  return (bits_of(x) - least < infinity - least) & (bound < 510.0);
+}
+/// Returns fast_pow(x, y) in fewer steps.
+KOKKOS_FORCEINLINE_FUNCTION double pow_of_positive(double x, double y) {
+  const PowerParts e = power_parts(times_log(y, bits_of(x)), 0.0);
+  return double_of(bits_of(e.power) + (e.n << 52));
 }
 
 }  // namespace tessera::detail
