@@ -82,23 +82,29 @@ TEST_CASE("fast double functions against libm's long double, and their edges") {
 }
 
 namespace {
+double ulps_of(float value, long double exact) {
+  return test::ulps(value, static_cast<double>(exact));
+}
+double ulps_of(double value, long double exact) { return ulps(value, exact); }
+
 /// Pairs of bases and exponents, and their powers by a map.
-struct Powers {
-  std::vector<double> x, y;
+template <class T> struct Powers {
+  std::vector<T> x, y;
   void add(double base, double exponent) {
-    x.push_back(base);
-    y.push_back(exponent);
+    x.push_back(static_cast<T>(base));
+    y.push_back(static_cast<T>(exponent));
   }
   /// Returns the largest error; a map and fn::Pow have the same bits.
-  double worst() const {
-    std::vector<double> z(x.size());
+  double most_error() const {
+    std::vector<T> z(x.size());
     const auto n = static_cast<Index>(x.size());
     detail::map(fn::Pow{}, detail::LocalMap{{n}, {{1}, {1}}}, z.data(), x.data(), y.data());
     double most = 0;
     int other = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const auto exact = std::pow(static_cast<long double>(x[i]), static_cast<long double>(y[i]));
-      const double error = ulps(z[i], exact), one = fn::Pow{}(x[i], y[i]);
+      const double error = ulps_of(z[i], exact);
+      const T one = fn::Pow{}(x[i], y[i]);
       if (error > 1) MESSAGE(x[i] << " to the power of " << y[i] << " is not " << z[i]);
       most = std::max(most, error);
       other += std::memcmp(&z[i], &one, sizeof one) != 0 && !(one != one && z[i] != z[i]);
@@ -109,68 +115,74 @@ struct Powers {
 };
 }  // namespace
 
-TEST_CASE("powers of doubles, in all of their range and near its ends") {
-  Powers usual, wide, near_one, ends, negative, edges;
+TEST_CASE_TEMPLATE("powers, in all of their range and near its ends", T, float, double) {
+  using Limits = std::numeric_limits<T>;
+  constexpr bool single = sizeof(T) == sizeof(float);
+  const double range = single ? 87 : 708, last = single ? 88.72 : 709.78;
+  const double first_normal = single ? -87.3 : -708.4, first = single ? -103.9 : -745.1;
+  const double longer = single ? 1 : 0x1p20;
+  Powers<T> usual, wide, near_one, ends, negative, edges;
   for (int i = -150000; i < 150001; ++i) {
-    const double a = std::sin(0.7 * i), b = std::sin(1.3 * i + 1), c = std::cos(0.37 * i);
+    const double a = std::sin(0.7 * i), b = std::sin(1.3 * i + 1), c = std::abs(std::cos(0.37 * i));
     usual.add(std::exp(4 * a), 5 * b);
-    wide.add(std::exp(708 * a), 746 * b / (1 + std::abs(708 * a)));
-    near_one.add(1 + a * std::exp2(-21 * std::abs(c)), 700 * b * std::exp2(20 * std::abs(c)));
-    const double base = std::exp(0.4 * a), end = i % 3 == 0 ? 709.78 : i % 3 == 1 ? -708.4 : -745.1;
-    ends.add(base, (end + 0.7 * b) / (0.4 * a));  // infinite and denormal results
+    wide.add(std::exp(range * a), 1.05 * range * b / (1 + std::abs(range * a)));
+    near_one.add(1 + 0.4 * a / longer / std::exp2(c), range * b * std::exp2(c) * longer);
+    const double end = i % 3 == 0 ? last : i % 3 == 1 ? first_normal : first;
+    // Infinite and denormal results, by exponents from 1 to 128
+    const double exponent = (i % 2 == 0 ? 1.0 : -1.0) * std::exp2(7.0 * c);
+    ends.add(std::exp((end + 0.7 * b) / exponent), exponent);
     negative.add(i % 7 == 0 ? -0.0 : -std::exp(5 * a), i % 50 + (i % 11 == 0 ? 0.5 : 0));
   }
-  const double far = std::numeric_limits<double>::infinity();
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> all;
-  for (const double size : {0.0,
-                            5e-324,
-                            2.2250738585072009e-308,
-                            2.2250738585072014e-308,
-                            1e-300,
-                            1e-17,
-                            0.1,
-                            0.5,
-                            1 - 0x1p-53,
-                            1.0,
-                            1 + 0x1p-52,
-                            1.5,
-                            2.0,
-                            3.0,
-                            709.0,
-                            1023.0,
-                            1024.0,
-                            1074.0,
-                            1075.0,
-                            67108863.0,
-                            67108863.5,
-                            67108864.0,
-                            67108865.0,
-                            4503599627370495.5,
-                            4503599627370497.0,
-                            9007199254740991.0,
-                            9007199254740994.0,
-                            1e300,
-                            1.7976931348623157e308,
-                            far,
-                            nan})
-    all.insert(all.end(), {size, -size});
+  const T tiny = Limits::denorm_min(), normal = Limits::min(), most = Limits::max();
+  const T step = Limits::epsilon(), whole = static_cast<T>(2) / step;  // from there on all are even
+  std::vector<double> all, numbers = {0, 1e-17, 0.1, 0.5, 1, 1.5, 2, 3, 126, 127.5, 149, 150, 1e17};
+  for (const double about : {88, 104, 128, 710, 746, 1023, 1075, 4096, 67108864})
+    numbers.insert(numbers.end(), {about - 1, about, about + 0.5});
+  for (const T number :
+       {tiny, normal - tiny, normal, 1 - step / 2, 1 + step, whole / 4 - T(0.5), whole / 2 - 1,
+        whole / 2 + 1, whole, most, Limits::infinity(), Limits::quiet_NaN()})
+    numbers.push_back(static_cast<double>(number));
+  for (const double number : numbers) all.insert(all.end(), {number, -number});
   // In rows of their own, so that a rare argument does not hide what the common way makes of
   // others.
   double of_edges = 0;
   for (const double base : all)
     for (const double exponent : all) {
-      Powers one;
+      Powers<T> one;
       one.add(base, exponent);
-      of_edges = std::max(of_edges, one.worst());
+      of_edges = std::max(of_edges, one.most_error());
       edges.add(base, exponent);
     }
-  const double errors[] = {usual.worst(),    wide.worst(), near_one.worst(), ends.worst(),
-                           negative.worst(), of_edges,     edges.worst()};
+  const double errors[] = {usual.most_error(),   wide.most_error(), near_one.most_error(),
+                           ends.most_error(),    of_edges,          edges.most_error(),
+                           negative.most_error()};
   MESSAGE("largest errors of pow in ulp: usual " << errors[0] << ", wide " << errors[1]
                                                  << ", near 1 " << errors[2] << ", at the ends "
-                                                 << errors[3] << ", negative " << errors[4]);
+                                                 << errors[3] << ", negative " << errors[6]);
   for (const double error : errors) CHECK(error <= 1);
+}
+
+TEST_CASE_TEMPLATE("powers with one number have the bits of powers of two operands", T, float,
+                   double) {
+  const auto n = Index{1021};  // no whole vectors, nor tiles
+  std::vector<T> x, y(1021), z(1021);
+  for (int i = 0; i < 1021; ++i) x.push_back(static_cast<T>(0.01 * (i + 1)));
+  const auto check = [&] {
+    for (const double number : {2.0, 3.0, -1.0, 0.5, 1.7, -40.3, 300.0}) {
+      const std::vector<T> same(1021, static_cast<T>(number));
+      const auto by = [&](auto f, const std::vector<T>& left, const std::vector<T>& right) {
+        detail::map(f, detail::LocalMap{{n}, {{1}}}, y.data(), x.data());
+        detail::map(fn::Pow{}, detail::LocalMap{{n}, {{1}, {1}}}, z.data(), left.data(),
+                    right.data());
+        CHECK(std::memcmp(y.data(), z.data(), 1021 * sizeof(T)) == 0);
+      };
+      by(fn::Fixed<fn::Pow, 1, T>{{}, same[0]}, x, same);
+      if (number > 0) by(fn::Fixed<fn::Pow, 0, T>{{}, same[0]}, same, x);
+    }
+  };
+  check();
+  for (int i = 0; i < 1021; i += 100) x[static_cast<std::size_t>(i)] = T(0);  // not simple
+  check();
 }
 
 TEST_CASE("sizes of complex numbers, also where squares overflow or vanish") {

@@ -2,9 +2,10 @@
 #pragma once
 /// @file
 /// Exponentials, logarithms, roots and powers. On the host floats use the fast functions of
-/// detail/float_math.hpp and float_power.hpp, which state their errors (cbrt is libm's); on a
-/// device the device's own; of half types those of detail/short_math.hpp. Doubles use libm, but for
-/// exp, exp2, expm1, log and log1p (detail/double_math.hpp) and pow (detail/double_power.hpp).
+/// detail/float_math.hpp, float_power.hpp and float_pow.hpp, which state their errors (cbrt is
+/// libm's); on a device the device's own; of half types those of detail/short_math.hpp. Doubles use
+/// libm, but for exp, exp2, expm1, log and log1p (detail/double_math.hpp) and pow
+/// (detail/double_power.hpp).
 ///
 ///     fn::Exp{}(0.0) == 1
 ///     fn::Pow{}(3, 4) == 81
@@ -12,6 +13,7 @@
 
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/detail/double_power.hpp>
+#include <tessera/kernel/functions/detail/float_pow.hpp>
 #include <tessera/kernel/functions/detail/short_math.hpp>
 
 namespace tessera {
@@ -203,10 +205,10 @@ struct Pow {
     return detail::fast_pow(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y));
   }
 #if defined(TESSERA_FUSED)
-  template <std::same_as<double> T> KOKKOS_FORCEINLINE_FUNCTION bool simple(T x, T y) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION bool simple(T x, T y) const {
     return detail::positive_power(x, y);
   }
-  template <std::same_as<double> T> KOKKOS_FORCEINLINE_FUNCTION T of_simple(T x, T y) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T of_simple(T x, T y) const {
     return detail::pow_of_positive(x, y);
   }
 #endif

@@ -2,10 +2,11 @@
 #pragma once
 /// @file
 /// Powers, logarithms to other bases and functions of exp and log that stay exact near 0, for
-/// floats, without branches or calls: pow and log2 use double inside, the others the parts of
+/// floats, without branches or calls: log2 uses double inside, and so does pow where products and
+/// sums cannot be fused (where they can it is float_pow.hpp's); the others use the parts of
 /// float_math.hpp.
 ///
-///     fast_pow(2.0f, 0.5f) == 1.41421354f;   fast_expm1(1e-10f) == 1e-10f
+///     fast_log2(8.0f) == 3.0f;   fast_expm1(1e-10f) == 1e-10f
 ///
 /// Laws (a test sweeps them against double libm): at most 1 ulp for pow, log2 and log10 where
 /// common_power and common_logarithm hold (elsewhere libm computes them), 2 for exp2, cosh and
@@ -69,6 +70,7 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_log10(float x) {
   return static_cast<float>(log2_of_normal(x) * 0.30102999566398119521);
 }
 
+#if !defined(TESSERA_FUSED)
 /// Whether fast_pow holds: for bases of either sign, or 0, that are neither denormal nor infinite,
 /// and moderate exponents.
 KOKKOS_FORCEINLINE_FUNCTION bool common_power(float x, float y) {
@@ -90,6 +92,7 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_pow(float x, float y) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   return choose((x < 0.0f) & !whole, nan, signed_size);
 }
+#endif
 
 /// 2^x = 2^n e^r
 KOKKOS_FORCEINLINE_FUNCTION ExpParts exp2_parts(float x) {
