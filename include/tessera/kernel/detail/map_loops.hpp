@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/convert_row.hpp>
@@ -76,12 +77,20 @@ template <class F, class... T> struct Promoted {
     return f(static_cast<ComputeType<T>>(x)...);
   }
 };
+/// Returns f with the number that it holds, if it does and that has a half type, as a float.
+template <class F> auto widened(const F& f) {
+  if constexpr (requires { f.widened(); })
+    return f.widened();
+  else
+    return f;
+}
+template <class F> using Widened = decltype(widened(std::declval<const F&>()));
 /// Whether f is generic: with arguments in float its result has the type in which R is computed.
 template <class R, class F, class... T>
 concept Promotable = (!std::same_as<R, ComputeType<R>> || ... ||
                       !std::same_as<T, ComputeType<T>>)&&std::
-    is_invocable_v<const F&, const ComputeType<T>&...>&& std::same_as<
-        std::remove_cvref_t<std::invoke_result_t<const F&, const ComputeType<T>&...>>,
+    is_invocable_v<const Widened<F>&, const ComputeType<T>&...>&& std::same_as<
+        std::remove_cvref_t<std::invoke_result_t<const Widened<F>&, const ComputeType<T>&...>>,
         ComputeType<R>>;
 /// The cheaper way of a function whose operand and result have one half type.
 template <class F> struct ShortWay {
@@ -101,7 +110,7 @@ template <class R, class F, class... T> auto as_promoted(const F& f) {
   if constexpr (HasShortWay<F> && sizeof(R) == 2 && (std::same_as<R, T> && ...))
     return Promoted<ShortWay<F>, T...>{};
   else
-    return Promoted<F, T...>{f};
+    return Promoted<Widened<F>, T...>{widened(f)};
 }
 
 /// Holds a tile of elements that are computed in another type.

@@ -85,6 +85,11 @@ template <class F, int Position, class T> struct Fixed {
     return f(a, b, c, value, v...);
   }
 
+  /// The function with its number in the type in which half types are computed.
+  auto widened() const requires(!std::is_same_v<T, ComputeType<T>>) {
+    return Fixed<F, Position, ComputeType<T>>{f, static_cast<ComputeType<T>>(value)};
+  }
+
   /// The derivative by operand I, where f brings its own (kernel/functions/derivative.hpp).
   template <int I, class... V>
     requires(std::is_invocable_v<
