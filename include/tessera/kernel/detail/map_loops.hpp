@@ -46,6 +46,14 @@ template <class F> struct SimpleWay {
     return f.of_simple(x...);
   }
 };
+/// And its moderate one.
+template <class F> struct ModerateWay {
+  F f;
+  template <class... T> TESSERA_INLINE bool common(const T&... x) const { return f.moderate(x...); }
+  template <class... T> TESSERA_INLINE auto of_common(const T&... x) const {
+    return f.of_moderate(x...);
+  }
+};
 /// Where an operand is one number in a row, so many of it stand in its place, again and again.
 inline constexpr Index step_block = 64;
 
@@ -58,10 +66,11 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
         if constexpr (HasSimpleWay<F, T...>)
           if (const SimpleWay<F> simple{f}; !rare_among(simple, count, (in + i)...))
             return common_loop(simple, count, out + i, (in + i)...);
-        if (!rare_among(f, count, (in + i)...))
-          common_loop(f, count, out + i, (in + i)...);
-        else
-          plain_loop(f, count, out + i, (in + i)...);
+        if (!rare_among(f, count, (in + i)...)) return common_loop(f, count, out + i, (in + i)...);
+        if constexpr (HasModerateWay<F, T...>)
+          if (const ModerateWay<F> moderate{f}; !rare_among(moderate, count, (in + i)...))
+            return common_loop(moderate, count, out + i, (in + i)...);
+        plain_loop(f, count, out + i, (in + i)...);
       });
     }
   } else {

@@ -211,13 +211,22 @@ struct Pow {
   template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T of_simple(T x, T y) const {
     return detail::pow_of_positive(x, y);
   }
+  template <std::same_as<float> T> KOKKOS_FORCEINLINE_FUNCTION bool moderate(T x, T y) const {
+    return detail::moderate_power(x, y);
+  }
+  template <std::same_as<float> T> KOKKOS_FORCEINLINE_FUNCTION T of_moderate(T x, T y) const {
+    return detail::pow_of_moderate(x, y);
+  }
 #endif
 
  private:
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T y) {
-    KOKKOS_IF_ON_HOST((if constexpr (detail::HasFastPow<T>) {
-      if (detail::common_power(x, y)) return detail::fast_pow(x, y);
-    }))
+    KOKKOS_IF_ON_HOST((
+        if constexpr (detail::HasFastPow<T>) {
+          if (detail::common_power(x, y)) return detail::fast_pow(x, y);
+        } if constexpr (std::is_same_v<T, float>) {
+          if (detail::moderate_power(x, y)) return detail::pow_in_double(x, y);
+        }))
     return Kokkos::pow(x, y);
   }
 };

@@ -126,6 +126,19 @@ template <class F, int Position, class T> struct Fixed {
   template <class A>
     requires(Position == 1 && detail::HasSimpleWay<F, A, T>)
   KOKKOS_FORCEINLINE_FUNCTION auto of_simple(const A& a) const { return f.of_simple(a, value); }
+  // And for moderate ones.
+  template <class A>
+    requires(Position == 0 && detail::HasModerateWay<F, T, A>)
+  KOKKOS_FORCEINLINE_FUNCTION bool moderate(const A& a) const { return f.moderate(value, a); }
+  template <class A>
+    requires(Position == 1 && detail::HasModerateWay<F, A, T>)
+  KOKKOS_FORCEINLINE_FUNCTION bool moderate(const A& a) const { return f.moderate(a, value); }
+  template <class A>
+    requires(Position == 0 && detail::HasModerateWay<F, T, A>)
+  KOKKOS_FORCEINLINE_FUNCTION auto of_moderate(const A& a) const { return f.of_moderate(value, a); }
+  template <class A>
+    requires(Position == 1 && detail::HasModerateWay<F, A, T>)
+  KOKKOS_FORCEINLINE_FUNCTION auto of_moderate(const A& a) const { return f.of_moderate(a, value); }
 };
 
 }  // namespace tessera::fn

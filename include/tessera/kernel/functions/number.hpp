@@ -71,6 +71,13 @@ concept HasSimpleWay = HasCommonWay<F, T...> && requires(const F& f, const T&...
   f.simple(x...) ? f.of_simple(x...) : f.of_common(x...);
 };
 
+/// A function with a way that is longer than the common one, for more arguments: those for which
+/// moderate(x...) is true.
+template <class F, class... T>
+concept HasModerateWay = HasCommonWay<F, T...> && requires(const F& f, const T&... x) {
+  f.moderate(x...) ? f.of_moderate(x...) : f(x...);
+};
+
 /// The power of two above T's integers: a double even where the largest of them is not one.
 template <class T>
 inline constexpr double beyond = 2.0 * static_cast<double>(std::uint64_t{1}

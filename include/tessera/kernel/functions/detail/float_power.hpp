@@ -3,8 +3,8 @@
 /// @file
 /// Powers, logarithms to other bases and functions of exp and log that stay exact near 0, for
 /// floats, without branches or calls: log2 uses double inside, and so does pow where products and
-/// sums cannot be fused (where they can it is float_pow.hpp's); the others use the parts of
-/// float_math.hpp.
+/// sums cannot be fused, or its exponent is large (else it is float_pow.hpp's); the others use the
+/// parts of float_math.hpp.
 ///
 ///     fast_log2(8.0f) == 3.0f;   fast_expm1(1e-10f) == 1e-10f
 ///
@@ -70,15 +70,14 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_log10(float x) {
   return static_cast<float>(log2_of_normal(x) * 0.30102999566398119521);
 }
 
-#if !defined(TESSERA_FUSED)
-/// Whether fast_pow holds: for bases of either sign, or 0, that are neither denormal nor infinite,
-/// and moderate exponents.
-KOKKOS_FORCEINLINE_FUNCTION bool common_power(float x, float y) {
+/// Whether pow_in_double holds: for bases of either sign, or 0, that are neither denormal nor
+/// infinite, and moderate exponents.
+KOKKOS_FORCEINLINE_FUNCTION bool moderate_power(float x, float y) {
   const auto base = static_cast<std::int32_t>(bits_of(x) & 0x7fffffffu);
   const auto exponent = static_cast<std::int32_t>(bits_of(y) & 0x7fffffffu);
   return ((base >= 0x00800000) | (base == 0)) & (base < 0x7f800000) & (exponent < 0x4a800000);
 }
-KOKKOS_FORCEINLINE_FUNCTION float fast_pow(float x, float y) {
+KOKKOS_FORCEINLINE_FUNCTION float pow_in_double(float x, float y) {
   const float base = magnitude_of(x);
   const bool zero = base == 0.0f;
   const double logarithm = choose(zero, -1e300, log2_of_normal(choose(zero, 1.0f, base)));
@@ -92,6 +91,9 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_pow(float x, float y) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   return choose((x < 0.0f) & !whole, nan, signed_size);
 }
+#if !defined(TESSERA_FUSED)
+KOKKOS_FORCEINLINE_FUNCTION bool common_power(float x, float y) { return moderate_power(x, y); }
+KOKKOS_FORCEINLINE_FUNCTION float fast_pow(float x, float y) { return pow_in_double(x, y); }
 #endif
 
 /// 2^x = 2^n e^r
