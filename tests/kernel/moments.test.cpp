@@ -185,6 +185,11 @@ TEST_CASE("moments of nothing, of NaN and of infinities") {
   const auto none = moments_of<double>({{2}, {0}, {0}, {1}}, {}, false);
   CHECK(std::isnan(none.mean[1]));
   CHECK(std::isnan(none.variance[0]));
+  for (const bool about : {false, true}) {  // of lines side by side, two dimensions reduced
+    const auto strip = moments_of<float>({{20}, {1}, {0, 3}, {60, 20}}, {}, about);
+    CHECK(std::isnan(strip.mean[19]));
+    CHECK(std::isnan(strip.variance[19]));
+  }
   for (const Index n : {3, 200, 5000})
     for (const Index place : {Index{0}, n / 2, n - 1}) {
       std::vector<double> x(static_cast<std::size_t>(n), 2.0);

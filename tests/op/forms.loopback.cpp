@@ -90,6 +90,20 @@ struct Arg : OfOne {
     return ops::Arg{parse("ij->i"), Reduction::max, out};
   }
 };
+struct Moments : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::moments;
+  using Out = P<model>;
+  template <class O, class B> static auto typed(const auto& x) {
+    return variance<"ij->i", O, B>(x);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? variance<double>("ij->i", x[0], *out, 0, call)
+               : variance<double>("ij->i", x[0], {}, 0, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Moments{parse("ij->i"), false, out};
+  }
+};
 struct Scan : OfOne {
   static constexpr OperatorKind kind = OperatorKind::scan;
   template <class O, class B> static auto typed(const auto& x) {
@@ -679,6 +693,7 @@ std::vector<Row> table() {
           row<Map>(),
           row<Arg>(),
           row<Scan>(),
+          row<Moments>(),
           row<Softmax>(),
           row<Broadcast>(),
           row<Sort>(),

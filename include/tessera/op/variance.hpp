@@ -183,7 +183,7 @@ DynamicTensor as_variance(std::string_view equation, const DynamicTensor& x,
   const std::string row = result_text(equation);
   if constexpr (short_type<R>)
     return map_as<ComputeType<R>>(row, ScaledAs<R>{factor}, spread, call, spread);
-  if (factor == 1) return spread;
+  if (ddof == 0) return spread;
   const fn::Fixed<fn::Multiply, 1, R> scale{{}, static_cast<R>(factor)};
   return map_as<R>(row, scale, spread, call, spread);
 }
@@ -198,8 +198,10 @@ DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
   static_assert(RealElement<T> || ComplexElement<T>,
                 "[tessera] variances are for floating-point and complex tensors, and this one is "
                 "neither; use cast first");
-  detail::require_type<T>(x, call.fresh_site("variance"));
-  return detail::as_variance<typename detail::RealPart<T>::type>(
+  using R = typename detail::RealPart<T>::type;
+  const bool alone = !detail::short_type<R> && ddof == 0;  // no operator follows
+  detail::require_type<T>(x, alone ? call.site("variance") : call.fresh_site("variance"));
+  return detail::as_variance<R>(
       equation, x, DynamicTensor(detail::spread<T>(equation, false, x, out, call)[0]), ddof, call);
 }
 template <Element T>

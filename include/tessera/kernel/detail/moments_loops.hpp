@@ -198,6 +198,10 @@ TESSERA_INLINE inline void strip_moments(const OffsetBox& reduced, const T* p, I
   using C = ComputeType<T>;
   using Sum = TotalType<T>;
   using D = Distances<C>;
+  if (begin >= end) {  // an empty block has no memory
+    for (Index j = 0; j < width; ++j) made[j] = {};
+    return;
+  }
   OffsetBox rows = reduced;  // one more dimension, so that each element is a row
   rows.extent[rows.rank] = 1;
   rows.stride[rows.rank++] = 0;
@@ -243,7 +247,7 @@ TESSERA_INLINE inline void strip_moments(const OffsetBox& reduced, const T* p, I
     join(std::integral_constant<Index, moments_rows>{}, at - begin);
   for (; at < end; ++at) join(std::integral_constant<Index, 1>{}, at - begin);
   for (Index j = 0; j < width; ++j)
-    made[j] = {static_cast<double>(max_of(0, end - begin)), sum[j],
+    made[j] = {static_cast<double>(end - begin), sum[j],
                About || squares[j] > 0 || !(squares[j] == squares[j]) ? squares[j] : 0};
 }
 
