@@ -132,8 +132,6 @@ def output_of(command, environment):
 
 def run_peer(peer, devices, asked):
     kept = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
-    if peer == "jax":
-        kept["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
     only = ["--only", asked.only] if asked.only else []
     said = output_of([sys.executable, __file__, "--peer", peer, "--devices", str(devices), "--seconds", str(asked.seconds), *only], kept)
     for name, took in re.findall(r"^(.+): ([\d.]+) ms$", said, re.M):
@@ -161,6 +159,7 @@ def main():
     take.add_argument("--mpiexec", default="mpiexec.mpich")
     asked = take.parse_args()
     if asked.peer:
+        os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={asked.devices}"  # before JAX is imported
         return PEERS[asked.peer](asked)
     peers = [peer for peer in asked.peers if importlib.util.find_spec(peer) is not None]
     for peer in asked.peers:
