@@ -21,27 +21,16 @@ constexpr Plan plan_arg(const Terms& terms, Reduction reduction, const TensorDes
   PlanBuilder build(OperatorKind::arg, mesh, process, options);
   build.plan().reduction = reduction;
   const int operand = build.operand(x, terms.operands[0]);
-  const auto keep = [&](char label) { return terms.result.contains(label); };
-  Term kept;
-  TensorDesc found{DType::i64, {}, {}};
-  AxisSet open = x.sharding.partial;
-  for (int d = 0; d < x.rank(); ++d) {
-    const char label = build.labels(operand)[d];
-    if (!keep(label)) {
-      open = open | x.sharding[d].set();
-      continue;
-    }
-    kept.push_back(label);
-    found.extents.push_back(x.extents[d]);
-    found.sharding.dims.push_back(x.sharding[d]);
-  }
+  KeptRow row = build.kept_row(operand, terms.result, DType::i64);
+  const AxisSet open = x.sharding.partial | row.split;
   FixedVector<int, 2> in{operand};
   if (!open.empty()) {
-    const int local = build.reduce(operand, reduction, keep);
-    in.push_back(build.reshard(local, found.sharding));
-    found.sharding = found.sharding.with_partial(open, Reduction::min);
+    const auto keep = [&](char label) { return terms.result.contains(label); };
+    const int local = build.reduce(operand, reduction, keep, x.type);
+    in.push_back(build.reshard(local, row.desc.sharding));
+    row.desc.sharding = row.desc.sharding.with_partial(open, Reduction::min);
   }
-  int slot = build.compute(StepKind::find, in, found, kept);
+  int slot = build.compute(StepKind::find, in, row.desc, row.labels);
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }

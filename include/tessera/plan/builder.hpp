@@ -128,31 +128,18 @@ class PlanBuilder : public detail::PlanParts {
   }
 
   /// Reduces away, locally, the dimensions whose label `keep(label)` refuses; the others stay in
-  /// order. The new slot is partial over the axes that split the reduced dimensions, in addition to
-  /// its own.
-  template <class Keep> constexpr int reduce(int slot, Reduction reduction, const Keep& keep) {
-    return reduce(slot, reduction, keep, desc(slot).type);
-  }
-  /// The same, with result elements of `type`.
+  /// order. The new slot has elements of `type`, and is partial over the axes that split the
+  /// reduced dimensions, in addition to its own.
   template <class Keep>
   constexpr int reduce(int slot, Reduction reduction, const Keep& keep, DType type) {
     const TensorDesc x = desc(slot);
-    const Term whole = labels(slot);
-    TensorDesc result{type, {}, {}};
     Term kept;
-    AxisSet open = x.sharding.partial;
-    for (int d = 0; d < whole.size(); ++d) {
-      if (keep(whole[d])) {
-        kept.push_back(whole[d]);
-        result.extents.push_back(x.extents[d]);
-        result.sharding.dims.push_back(x.sharding[d]);
-      } else {
-        open = open | x.sharding[d].set();
-      }
-    }
-    if (kept.size() == whole.size() && type == x.type) return slot;
-    result.sharding = result.sharding.with_partial(open, reduction);
-    return compute(StepKind::reduce, FixedVector<int, 1>{slot}, result, kept);
+    for (char label : labels(slot))
+      if (keep(label)) kept.push_back(label);
+    if (kept.size() == x.rank() && type == x.type) return slot;
+    KeptRow row = kept_row(slot, kept, type);
+    row.desc.sharding = row.desc.sharding.with_partial(x.sharding.partial | row.split, reduction);
+    return compute(StepKind::reduce, FixedVector<int, 1>{slot}, row.desc, row.labels);
   }
 
   /// Rounds a slot's elements to `type`.

@@ -41,6 +41,13 @@ constexpr void take_over(Plan& plan, int i) {
   }
 }
 
+/// What remains of a tensor when some of its dimensions are reduced away.
+struct KeptRow {
+  Term labels;  ///< in the tensor's order
+  TensorDesc desc;
+  AxisSet split;  ///< the axes that split the reduced dimensions
+};
+
 class PlanParts {
  public:
   constexpr const TensorDesc& desc(int slot) const { return plan_.slots[slot].desc; }
@@ -49,6 +56,24 @@ class PlanParts {
   constexpr const Plan& plan() const { return plan_; }
   /// Returns whether the elements of a slot's blocks do not follow one another.
   constexpr bool has_gaps(int slot) const { return detail::has_gaps(plan_, plan_.slots[slot]); }
+
+  /// Returns what remains of a slot's dimensions, finished, with elements of `type`, when those are
+  /// reduced away whose letter is not in `letters`.
+  constexpr KeptRow kept_row(int slot, const Term& letters, DType type) const {
+    KeptRow row;
+    row.desc.type = type;
+    for (int d = 0; d < labels(slot).size(); ++d) {
+      const AxisList& axes = desc(slot).sharding[d];
+      if (!letters.contains(labels(slot)[d])) {
+        row.split = row.split | axes.set();
+        continue;
+      }
+      row.labels.push_back(labels(slot)[d]);
+      row.desc.extents.push_back(desc(slot).extents[d]);
+      row.desc.sharding.dims.push_back(axes);
+    }
+    return row;
+  }
 
   /// Returns the moves that bring a slot to another sharding.
   constexpr Moves moves(int slot, const Sharding& to) const {

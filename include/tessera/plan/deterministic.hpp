@@ -70,32 +70,19 @@ constexpr Plan plan_deterministic_sum(const Terms& terms, const TensorDesc& x, c
   PlanBuilder build(OperatorKind::reduce, mesh, process, options);
   build.plan().reduction = Reduction::sum;
   const int operand = build.operand(x, terms.operands[0]);
-  TensorDesc row{DType::i64, {}, {}};
-  Term kept;
+  const KeptRow row = build.kept_row(operand, terms.result, DType::i64);
   Sharding target;  // out's, with the kept dimensions in x's order
-  AxisSet split;
-  for (int d = 0; d < x.rank(); ++d) {
-    const char label = terms.operands[0][d];
-    const int at = terms.result.find(label);
-    if (at < 0) {
-      split = split | x.sharding[d].set();
-      continue;
-    }
-    kept.push_back(label);
-    row.extents.push_back(x.extents[d]);
-    row.sharding.dims.push_back(x.sharding[d]);
-    target.dims.push_back(out[at]);
-  }
+  for (char label : row.labels) target.dims.push_back(out[terms.result.find(label)]);
   const BinFormat format = bin_format(x.type, reduced_count(terms, x.extents));
   // Exponents and limbs lie along one more dimension.
   const auto cut = [&](int n, Reduction reduction) {
-    TensorDesc desc = row;
+    TensorDesc desc = row.desc;
     desc.extents.push_back(n);
     desc.sharding.dims.push_back({});
-    desc.sharding = desc.sharding.with_partial(split, reduction);
+    desc.sharding = desc.sharding.with_partial(row.split, reduction);
     return desc;
   };
-  Term cut_labels = kept;
+  Term cut_labels = row.labels;
   cut_labels.push_back(parts_label);
   const TensorDesc top = cut(format.parts, Reduction::max);
   int exponent = build.compute(StepKind::exponent, FixedVector<int, 1>{operand}, top, cut_labels);
@@ -109,8 +96,8 @@ constexpr Plan plan_deterministic_sum(const Terms& terms, const TensorDesc& x, c
   bins = build.reshard(bins, all_limbs);
   exponent = build.reshard(exponent, all_limbs);
 
-  TensorDesc sum{x.type, row.extents, target};
-  int slot = build.compute(StepKind::unbin, FixedVector<int, 2>{bins, exponent}, sum, kept);
+  TensorDesc sum{x.type, row.desc.extents, target};
+  int slot = build.compute(StepKind::unbin, FixedVector<int, 2>{bins, exponent}, sum, row.labels);
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }

@@ -50,8 +50,8 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   };
   left = build.diagonal(left);
   right = build.diagonal(right);
-  left = build.reduce(left, Reduction::sum, shared_with(1));
-  right = build.reduce(right, Reduction::sum, shared_with(0));
+  left = build.reduce(left, Reduction::sum, shared_with(1), a.type);
+  right = build.reduce(right, Reduction::sum, shared_with(0), b.type);
 
   TensorDesc result{a.type, {}, out};
   for (char label : terms.result) {

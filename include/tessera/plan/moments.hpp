@@ -27,32 +27,20 @@ constexpr Plan plan_moments(const Terms& terms, bool with_mean, const TensorDesc
   build.plan().reduction = Reduction::sum;
   const int operand = build.operand(x, terms.operands[0]);
   const DType computed = facts_of(x.type).compute;
-  Term kept;
-  TensorDesc row{computed, {}, {}};
-  AxisSet split;
-  for (int d = 0; d < x.rank(); ++d) {
-    const char label = terms.operands[0][d];
-    if (!terms.result.contains(label)) {
-      split = split | x.sharding[d].set();
-      continue;
-    }
-    kept.push_back(label);
-    row.extents.push_back(x.extents[d]);
-    row.sharding.dims.push_back(x.sharding[d]);
-  }
-  split = split - mesh.unit_axes();
+  const KeptRow row = build.kept_row(operand, terms.result, computed);
+  const AxisSet split = row.split - mesh.unit_axes();
   FixedVector<int, 2> in{operand};
   int mean = -1;
   if (!split.empty()) {
     const auto keep = [&](char label) { return terms.result.contains(label); };
-    mean = build.reshard(build.reduce(operand, Reduction::sum, keep, computed), row.sharding);
+    mean = build.reshard(build.reduce(operand, Reduction::sum, keep, computed), row.desc.sharding);
     in.push_back(mean);
   }
-  TensorDesc squares{size_type(computed), row.extents,
-                     row.sharding.with_partial(split, Reduction::sum)};
-  int slot = build.compute(StepKind::moments, in, squares, kept);
+  TensorDesc squares{size_type(computed), row.desc.extents,
+                     row.desc.sharding.with_partial(split, Reduction::sum)};
+  int slot = build.compute(StepKind::moments, in, squares, row.labels);
   if (with_mean && mean < 0) {
-    mean = build.temporary(row, kept);
+    mean = build.temporary(row.desc, row.labels);
     build.plan().steps.back().also.push_back(static_cast<std::int8_t>(mean));
   }
   slot = build.reshard(build.permute(slot, terms.result), out);

@@ -23,8 +23,8 @@ constexpr Plan plan_softmax(const Term& labels, int along, bool logarithm, const
   const int operand = build.operand(x, labels);
   FixedVector<int, 3> inputs{operand};
   if (mesh.parts(x.sharding[along]) > 1) {
-    const int local =
-        build.reduce(operand, Reduction::max, [&](char label) { return label != labels[along]; });
+    const int local = build.reduce(
+        operand, Reduction::max, [&](char label) { return label != labels[along]; }, x.type);
     const TensorDesc open = build.desc(local);
     const Sharding finished = open.sharding.finished();
     inputs.push_back(build.reshard(local, finished));
