@@ -10,6 +10,8 @@
 /// Laws: an output dimension takes its operands' sharding; on conflict dimensions that all operands
 /// share win, then the left operand's; an axis is used once. (GShard 3.3.2: batch dimensions have
 /// priority.)
+#include <limits>
+
 #include <tessera/plan/equation.hpp>
 #include <tessera/spec/sharding.hpp>
 
@@ -38,6 +40,20 @@ constexpr Extents extents_of(const Term& labels, const Terms& terms, const Tenso
     extents.push_back(extent >= 0 ? extent : others[next++]);
   }
   return extents;
+}
+
+/// Returns the number of elements that are summed into each element of the result.
+constexpr Index reduced_count(const Terms& terms, const Extents& extents) {
+  Index count = 1;
+  for (int d = 0; d < extents.size(); ++d)
+    if (!terms.result.contains(terms.operands[0][d])) count = saturating_mul(count, extents[d]);
+  return count;
+}
+
+/// Returns what turns these sums into means: 1 / their number of elements, or NaN of none.
+constexpr double mean_scale(const Terms& terms, const Extents& extents) {
+  const Index count = reduced_count(terms, extents);
+  return count > 0 ? 1.0 / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
 }
 
 /// The letters of a tensor, each once, and the sharding of its diagonal over the repeated letters.

@@ -54,14 +54,6 @@ constexpr BinFormat bin_format(DType type, Index count) {
   return format;
 }
 
-/// Returns the number of elements that are summed into each element of the result.
-constexpr Index reduced_count(const Terms& terms, const Extents& extents) {
-  Index count = 1;
-  for (int d = 0; d < extents.size(); ++d)
-    if (!terms.result.contains(terms.operands[0][d])) count = saturating_mul(count, extents[d]);
-  return count;
-}
-
 /// Plans the sum of x over the dimensions that terms.result drops. x is finished and floating (or
 /// complex), `out` finished, and bin_format has limbs for it.
 constexpr Plan plan_deterministic_sum(const Terms& terms, const TensorDesc& x, const Sharding& out,

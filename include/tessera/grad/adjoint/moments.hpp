@@ -23,7 +23,7 @@ inline void adjoint_of(const ops::Moments& op, AdjointBuilder& build) {
         "the variance of complex numbers has no gradient yet; add the variances of their real and "
         "imaginary parts");
   const Term &own = op.terms.operands[0], &made = op.terms.result;
-  const double over_n = 1 / static_cast<double>(max_of(1, reduced_count(op.terms, x.extents)));
+  const double over_n = share_of_mean(op.terms, x.extents);
   const AdjointValue g = scaled(build, build.cotangent(), over_n);
   const AdjointValue mean =
       op.with_mean ? build.result(1)

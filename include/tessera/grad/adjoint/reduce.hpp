@@ -73,14 +73,18 @@ inline AdjointValue times_others(AdjointBuilder& build, AdjointValue v, AdjointV
   return v;
 }
 
+/// Returns 1 / the number of elements in each mean; 1 of none, whose gradients are empty.
+inline double share_of_mean(const Terms& terms, const Extents& extents) {
+  return 1 / static_cast<double>(max_of(1, reduced_count(terms, extents)));
+}
+
 inline void adjoint_of(const ops::Reduce& op, AdjointBuilder& build) {
   if (!build.wants(0)) return;
   const Term &own = op.terms.operands[0], &made = op.terms.result;
   const TensorDesc to = build.gradient_of(0);
   if (op.reduction == Reduction::sum) {
-    const AdjointValue g = scaled(
-        build, converted(build, build.cotangent(), to.type),
-        op.mean ? 1 / static_cast<double>(max_of(1, reduced_count(op.terms, to.extents))) : 1);
+    const AdjointValue g = scaled(build, converted(build, build.cotangent(), to.type),
+                                  op.mean ? share_of_mean(op.terms, to.extents) : 1);
     return build.set(0, on_diagonal(build, g, made, own, to));
   }
   const AdjointValue x = build.finish(build.operand(0));

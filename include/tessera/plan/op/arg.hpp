@@ -7,7 +7,6 @@
 #include <tessera/plan/arg.hpp>
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>
-#include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/operation.hpp>
 
 namespace tessera::ops {

@@ -4,11 +4,8 @@
 /// The operator of variances over dimensions of a tensor, and of means with them.
 ///
 ///     ops::Moments{parse("bsv->bs"), true, out}         // the variance, then the mean
-#include <limits>
-
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>
-#include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/moments.hpp>
 #include <tessera/plan/operation.hpp>
 
@@ -42,8 +39,7 @@ struct Moments {
   }
   /// Returns 1 / the number of elements in each mean.
   constexpr double scale(const TensorDescs& x) const {
-    const Index count = detail::reduced_count(terms, x[0].extents);
-    return count > 0 ? 1.0 / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+    return detail::mean_scale(terms, x[0].extents);
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

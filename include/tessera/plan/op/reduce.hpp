@@ -5,8 +5,6 @@
 /// any, all.
 ///
 ///     ops::Reduce sum{parse("bsv->bs"), Reduction::sum, false, DType::f32, out};
-#include <limits>
-
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/deterministic.hpp>
@@ -59,8 +57,7 @@ struct Reduce {
   constexpr double scale(const TensorDescs& x) const {
     if (!mean) return 1;
     if (in_limbs(x)) return 0;
-    const Index count = detail::reduced_count(terms, x[0].extents);
-    return count > 0 ? 1.0 / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+    return detail::mean_scale(terms, x[0].extents);
   }
   /// Integers and truth values, and maxima and minima of any numbers, are exact without limbs.
   constexpr bool in_limbs(const TensorDescs& x) const {
