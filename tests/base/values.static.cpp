@@ -106,6 +106,8 @@ static_assert(std::is_same_v<ComputeType<half>, float> &&
               std::is_same_v<TotalType<bfloat16>, double> &&
               std::is_same_v<TotalType<complex<float>>, complex<double>> &&
               std::is_same_v<TotalType<std::int8_t>, std::int8_t>);
+static_assert(std::is_same_v<PartType<complex<double>>, double> &&
+              std::is_same_v<PartType<half>, half> && part_type(DType::c64) == DType::f32);
 
 consteval bool narrower_dispatch_gives_the_same_type() {
   for (int i = 0; i < dtypes; ++i) {

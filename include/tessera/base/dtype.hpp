@@ -127,6 +127,11 @@ constexpr bool is_ordered(DType type) { return is_real(type) || is_integer(type)
 /// Returns whether values are computed in a wider type: half and bfloat16, in float.
 constexpr bool is_short(DType type) { return detail::facts_of(type).compute != type; }
 
+/// Returns the type of a complex number's parts, and of its magnitude; any other type is its own.
+constexpr DType part_type(DType type) {
+  return type == DType::c64 ? DType::f32 : type == DType::c128 ? DType::f64 : type;
+}
+
 /// The value that stands for element type T.
 template <class T> inline constexpr DType dtype_of = detail::DTypeOf<T>::value;
 /// The element type that a value stands for.
@@ -154,6 +159,8 @@ concept OrderedElement = Element<T> && is_ordered(dtype_of<T>);
 /// The type in which one operation on T is done, and the type in which long sums are kept.
 template <Element T> using ComputeType = element_of<detail::facts_of(dtype_of<T>).compute>;
 template <Element T> using TotalType = element_of<detail::facts_of(dtype_of<T>).total>;
+/// The type of a complex number's parts; any other T is its own.
+template <Element T> using PartType = element_of<part_type(dtype_of<T>)>;
 
 namespace detail {
 /// Calls f(T{}) with T the element type that `type` stands for, one of half, bfloat16, float and

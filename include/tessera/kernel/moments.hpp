@@ -21,7 +21,7 @@ namespace tessera::detail {
 /// The memory of elements T and of what is made of them; `centre` and `mean` may be null.
 template <class T> struct MomentsMemory {
   using C = ComputeType<T>;
-  using Square = decltype(squared_size(C{}));
+  using Square = PartType<C>;
   const T* x;
   const C* centre;
   C* mean;

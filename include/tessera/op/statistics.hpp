@@ -47,8 +47,7 @@ template <Equation E> inline constexpr Equation with_itself = paired_equation(E,
 
 /// |x|^2; for half types, in float.
 struct SquaredSize {
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x) const {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION PartType<ComputeType<T>> operator()(T x) const {
     const auto wide = static_cast<ComputeType<T>>(x);
     if constexpr (ComplexElement<T>)
       return wide.re * wide.re + wide.im * wide.im;
@@ -58,8 +57,7 @@ struct SquaredSize {
 };
 /// |x|; for half types, in float.
 struct Size {
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x) const {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION PartType<ComputeType<T>> operator()(T x) const {
     return fn::Abs{}(static_cast<ComputeType<T>>(x));
   }
 };
@@ -128,7 +126,7 @@ auto norm(const A& x, Where where = Where::here()) {
   else if constexpr (std::is_floating_point_v<T>)
     return map(detail::Root{}, einsum<detail::with_itself<E>, Out, Bound>(x, x, where), where);
   else
-    return map(detail::RootAs<typename detail::RealPart<T>::type>{},
+    return map(detail::RootAs<PartType<T>>{},
                sum<E, Out, Bound>(map(detail::SquaredSize{}, x, where), where), where);
 }
 
@@ -188,8 +186,8 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
     const DynamicTensor sum = out ? einsum(squares, x, x, *out, call) : einsum(squares, x, x, call);
     return detail::map_as<T>(row, detail::Root{}, sum, call, sum);
   } else {
-    using R = typename detail::RealPart<T>::type;
-    using Wide = typename detail::RealPart<ComputeType<T>>::type;
+    using R = PartType<T>;
+    using Wide = PartType<ComputeType<T>>;
     const DynamicTensor sum =
         detail::reduce_to<Sum>(equation, each(detail::SquaredSize{}), out, call);
     return detail::map_as<Wide>(row, detail::RootAs<R>{}, sum, call, sum);

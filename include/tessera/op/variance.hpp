@@ -25,9 +25,6 @@
 
 namespace tessera {
 namespace detail {
-template <class T> struct RealPart { using type = T; };
-template <class T> struct RealPart<complex<T>> { using type = T; };
-
 /// Half types, which are computed in float.
 template <class T> inline constexpr bool short_type = tessera::is_short(dtype_of<T>);
 
@@ -67,7 +64,7 @@ template <Equation E, bool WithMean> struct MomentsBy {
 };
 template <class T> void use_moments() {
   use_tensor_of<ComputeType<T>>();
-  use_tensor_of<typename RealPart<ComputeType<T>>::type>();
+  use_tensor_of<PartType<ComputeType<T>>>();
   use_moments_of<T>();
 }
 /// Returns the variance, in float for half types, before the factor n / (n - ddof).
@@ -104,7 +101,7 @@ inline constexpr bool varies =
 /// temporary of x's size. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
-  using T = typename detail::RealPart<typename A::value_type>::type;
+  using T = PartType<typename A::value_type>;
   static_assert(detail::varies<A>,
                 "[tessera] variances are for floating-point and complex tensors, and this one is "
                 "neither; use cast first");
@@ -133,7 +130,7 @@ auto mean_and_variance(const A& x, Index ddof = 0, Where where = Where::here()) 
     if constexpr (detail::short_type<T>) {
       return std::tuple(cast<T>(mean, where), map(detail::ScaledAs<T>{factor}, spread, where));
     } else {
-      using R = typename detail::RealPart<T>::type;
+      using R = PartType<T>;
       return std::tuple(mean, factor == 1 ? spread : spread * static_cast<R>(factor));
     }
   } else {
@@ -198,7 +195,7 @@ DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
   static_assert(RealElement<T> || ComplexElement<T>,
                 "[tessera] variances are for floating-point and complex tensors, and this one is "
                 "neither; use cast first");
-  using R = typename detail::RealPart<T>::type;
+  using R = PartType<T>;
   const bool alone = !detail::short_type<R> && ddof == 0;  // no operator follows
   detail::require_type<T>(x, alone ? call.site("variance") : call.fresh_site("variance"));
   return detail::as_variance<R>(
@@ -218,14 +215,13 @@ std::tuple<DynamicTensor, DynamicTensor> mean_and_variance(
   if constexpr (detail::short_type<T>)
     mean = detail::map_as<ComputeType<T>>(detail::result_text(equation), fn::Cast<T>{}, mean, call,
                                           mean);
-  return {mean, detail::as_variance<typename detail::RealPart<T>::type>(
-                    equation, x, DynamicTensor(made[0]), ddof, call)};
+  return {mean, detail::as_variance<PartType<T>>(equation, x, DynamicTensor(made[0]), ddof, call)};
 }
 template <Element T>
 DynamicTensor standard_deviation(std::string_view equation, const DynamicTensor& x,
                                  const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
                                  const DynamicCall& call = Where::here()) {
-  using R = typename detail::RealPart<T>::type;
+  using R = PartType<T>;
   [[maybe_unused]] const detail::CallSite site = call.fresh_site("standard_deviation");
   const std::string row = detail::result_text(equation);
   if constexpr (detail::short_type<R>) {

@@ -13,11 +13,6 @@
 
 namespace tessera::detail {
 
-/// Returns the type of magnitudes of elements that are computed in `type`.
-constexpr DType size_type(DType type) {
-  return type == DType::c64 ? DType::f32 : type == DType::c128 ? DType::f64 : type;
-}
-
 /// Plans the variance of x (terms.operands[0]) over what terms.result drops and, `with_mean`, the
 /// mean as a further result; both under `out`.
 constexpr Plan plan_moments(const Terms& terms, bool with_mean, const TensorDesc& x,
@@ -36,7 +31,7 @@ constexpr Plan plan_moments(const Terms& terms, bool with_mean, const TensorDesc
     mean = build.reshard(build.reduce(operand, Reduction::sum, keep, computed), row.desc.sharding);
     in.push_back(mean);
   }
-  TensorDesc squares{size_type(computed), row.desc.extents,
+  TensorDesc squares{part_type(computed), row.desc.extents,
                      row.desc.sharding.with_partial(split, Reduction::sum)};
   int slot = build.compute(StepKind::moments, in, squares, row.labels);
   if (with_mean && mean < 0) {

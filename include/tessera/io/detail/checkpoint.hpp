@@ -57,7 +57,7 @@ inline SafetensorsEntry entry_of(const NamedTensor& named) {
   SafetensorsEntry entry;
   const DType type = named.tensor.type();
   entry.name = named.name;
-  entry.type = type == DType::c64 ? DType::f32 : type == DType::c128 ? DType::f64 : type;
+  entry.type = part_type(type);
   entry.shape.assign(named.tensor.extents().begin(), named.tensor.extents().end());
   if (is_complex(type)) entry.shape.push_back(2);
   return entry;

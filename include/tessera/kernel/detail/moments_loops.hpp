@@ -75,7 +75,7 @@ TESSERA_INLINE inline auto sum_in_pairs(const At& at, Index i, Index apart) {
 
 /// Distances to a number, and their squares, summed.
 template <class C> struct Distances {
-  using Square = decltype(squared_size(C{}));
+  using Square = PartType<C>;
   C sum{};
   Square squares{};
   static KOKKOS_FORCEINLINE_FUNCTION Distances of(C d) { return {d, squared_size(d)}; }

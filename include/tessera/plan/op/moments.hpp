@@ -30,7 +30,7 @@ struct Moments {
   constexpr TensorDescs results(const TensorDescs& x) const {
     const DType computed = detail::facts_of(x[0].type).compute;
     const Extents extents = detail::extents_of(terms.result, terms, x);
-    TensorDescs made{{detail::size_type(computed), extents, out}};
+    TensorDescs made{{part_type(computed), extents, out}};
     if (with_mean) made.push_back({computed, extents, out});
     return made;
   }
