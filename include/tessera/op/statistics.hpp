@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include <tessera/kernel/functions/complex.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/reshard.hpp>
 #include <tessera/op/variance.hpp>
@@ -48,11 +49,7 @@ template <Equation E> inline constexpr Equation with_itself = paired_equation(E,
 /// |x|^2; for half types, in float.
 struct SquaredSize {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION PartType<ComputeType<T>> operator()(T x) const {
-    const auto wide = static_cast<ComputeType<T>>(x);
-    if constexpr (ComplexElement<T>)
-      return wide.re * wide.re + wide.im * wide.im;
-    else
-      return wide * wide;
+    return squared_size(static_cast<ComputeType<T>>(x));
   }
 };
 /// |x|; for half types, in float.

@@ -12,16 +12,9 @@
 #include <type_traits>
 
 #include <tessera/kernel/detail/reduce_loops.hpp>
+#include <tessera/kernel/functions/complex.hpp>
 
 namespace tessera::detail {
-
-/// |d|^2
-template <class C> KOKKOS_FORCEINLINE_FUNCTION auto squared_size(C d) {
-  if constexpr (ComplexElement<C>)
-    return d.re * d.re + d.im * d.im;
-  else
-    return d * d;
-}
 
 /// factor c
 template <class C, class R> KOKKOS_FORCEINLINE_FUNCTION C times(C c, R factor) {

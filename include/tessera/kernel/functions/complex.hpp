@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The parts of complex numbers.
+/// The parts of complex numbers, and their squared sizes.
 ///
 ///     fn::Imag{}(complex<float>{1, 2}) == 2.0f
 #include <tessera/kernel/functions/number.hpp>
+
+namespace tessera::detail {
+/// |d|^2, also of a real number.
+template <class C> KOKKOS_FORCEINLINE_FUNCTION PartType<C> squared_size(C d) {
+  if constexpr (ComplexElement<C>)
+    return d.re * d.re + d.im * d.im;
+  else
+    return d * d;
+}
+}  // namespace tessera::detail
 
 namespace tessera::fn {
 
