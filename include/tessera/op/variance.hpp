@@ -58,14 +58,24 @@ inline std::string result_text(std::string_view equation) {
   return kept + "->" + kept;
 }
 
+/// Whether elements T have variances; where they have none, to ask is an error.
+template <class T> struct Varies {
+  static constexpr bool value = RealElement<T> || ComplexElement<T>;
+  static_assert(value,
+                "[tessera] variances are for floating-point and complex tensors, and this one is "
+                "neither; use cast first");
+};
+
 /// How variances are made.
 template <Equation E, bool WithMean> struct MomentsBy {
   static constexpr ops::Moments make(const TensorDescs&) { return {parse(E.view()), WithMean}; }
 };
 template <class T> void use_moments() {
-  use_tensor_of<ComputeType<T>>();
-  use_tensor_of<PartType<ComputeType<T>>>();
-  use_moments_of<T>();
+  if constexpr (Varies<T>::value) {
+    use_tensor_of<ComputeType<T>>();
+    use_tensor_of<PartType<ComputeType<T>>>();
+    use_moments_of<T>();
+  }
 }
 /// Returns the variance, in float for half types, before the factor n / (n - ddof).
 template <Equation E, class Out, class Bound, class A> auto spread(const A& x, Where where) {
@@ -90,9 +100,16 @@ inline double spread_factor(const Terms& terms, const Extents& extents, Index dd
                   : std::numeric_limits<double>::quiet_NaN();
 }
 
-template <class A>
-inline constexpr bool varies =
-    RealElement<typename A::value_type> || ComplexElement<typename A::value_type>;
+/// Gives a spread of x its factor, and the type of x's parts.
+template <Equation E, class A, class S>
+auto as_variance(const A& x, const S& spread, Index ddof, Where where) {
+  using R = PartType<typename A::value_type>;
+  const double factor = spread_factor(parse(E.view()), x.extents(), ddof);
+  if constexpr (short_type<R>)
+    return map(ScaledAs<R>{factor}, spread, where);
+  else
+    return factor == 1 ? spread : spread * static_cast<R>(factor);
+}
 }  // namespace detail
 
 /// Returns the mean of |x - mean|^2 over the n elements of the dimensions that E drops, times n /
@@ -101,38 +118,23 @@ inline constexpr bool varies =
 /// temporary of x's size. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
-  using T = PartType<typename A::value_type>;
-  static_assert(detail::varies<A>,
-                "[tessera] variances are for floating-point and complex tensors, and this one is "
-                "neither; use cast first");
-  if constexpr (detail::varies<A>) {
-    const auto spread = detail::spread<E, Out, Bound>(x, where);
-    const double factor = detail::spread_factor(parse(E.view()), x.extents(), ddof);
-    if constexpr (detail::short_type<T>)
-      return map(detail::ScaledAs<T>{factor}, spread, where);
-    else
-      return factor == 1 ? spread : spread * static_cast<T>(factor);
-  } else {
+  if constexpr (detail::Varies<typename A::value_type>::value)
+    return detail::as_variance<E>(x, detail::spread<E, Out, Bound>(x, where), ddof, where);
+  else
     return detail::Unknown<A>();
-  }
 }
 /// Returns the mean over the n elements of the dimensions that E drops, and the variance, read in
 /// one pass: a tuple. Communication, errors: as variance. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto mean_and_variance(const A& x, Index ddof = 0, Where where = Where::here()) {
   using T = typename A::value_type;
-  static_assert(detail::varies<A>,
-                "[tessera] variances are for floating-point and complex tensors, and this one is "
-                "neither; use cast first");
-  if constexpr (detail::varies<A>) {
+  if constexpr (detail::Varies<T>::value) {
     const auto [mean, spread] = detail::mean_and_spread<E, Out, Bound>(x, where);
-    const double factor = detail::spread_factor(parse(E.view()), x.extents(), ddof);
-    if constexpr (detail::short_type<T>) {
-      return std::tuple(cast<T>(mean, where), map(detail::ScaledAs<T>{factor}, spread, where));
-    } else {
-      using R = PartType<T>;
-      return std::tuple(mean, factor == 1 ? spread : spread * static_cast<R>(factor));
-    }
+    const auto variance = detail::as_variance<E>(x, spread, ddof, where);
+    if constexpr (detail::short_type<T>)
+      return std::tuple(cast<T>(mean, where), variance);
+    else
+      return std::tuple(mean, variance);
   } else {
     return detail::Unknown<A>();
   }
@@ -176,13 +178,15 @@ std::vector<TensorCore> spread(std::string_view equation, bool with_mean, const 
 template <class R>
 DynamicTensor as_variance(std::string_view equation, const DynamicTensor& x,
                           const DynamicTensor& spread, Index ddof, const DynamicCall& call) {
+  if (!short_type<R> && ddof == 0) return spread;
   const double factor = spread_factor(parse(equation), x.extents(), ddof);
   const std::string row = result_text(equation);
-  if constexpr (short_type<R>)
+  if constexpr (short_type<R>) {
     return map_as<ComputeType<R>>(row, ScaledAs<R>{factor}, spread, call, spread);
-  if (ddof == 0) return spread;
-  const fn::Fixed<fn::Multiply, 1, R> scale{{}, static_cast<R>(factor)};
-  return map_as<R>(row, scale, spread, call, spread);
+  } else {
+    const fn::Fixed<fn::Multiply, 1, R> scale{{}, static_cast<R>(factor)};
+    return map_as<R>(row, scale, spread, call, spread);
+  }
 }
 }  // namespace detail
 
@@ -192,9 +196,6 @@ template <Element T>
 DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
                        const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
                        const DynamicCall& call = Where::here()) {
-  static_assert(RealElement<T> || ComplexElement<T>,
-                "[tessera] variances are for floating-point and complex tensors, and this one is "
-                "neither; use cast first");
   using R = PartType<T>;
   const bool alone = !detail::short_type<R> && ddof == 0;  // no operator follows
   detail::require_type<T>(x, alone ? call.site("variance") : call.fresh_site("variance"));
@@ -206,9 +207,6 @@ std::tuple<DynamicTensor, DynamicTensor> mean_and_variance(
     std::string_view equation, const DynamicTensor& x,
     const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
     const DynamicCall& call = Where::here()) {
-  static_assert(RealElement<T> || ComplexElement<T>,
-                "[tessera] variances are for floating-point and complex tensors, and this one is "
-                "neither; use cast first");
   detail::require_type<T>(x, call.fresh_site("mean_and_variance"));
   const auto made = detail::spread<T>(equation, true, x, out, call);
   DynamicTensor mean(made[1]);
