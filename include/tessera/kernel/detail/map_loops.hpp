@@ -26,50 +26,35 @@ TESSERA_INLINE inline void plain_loop(const F f, Index n, R* out, const T*... in
   TESSERA_SIMD
   for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(in[i]...));
 }
-template <class R, class F, class... T>
-TESSERA_INLINE inline void common_loop(const F f, Index n, R* out, const T*... in) {
+template <class W, class R, class F, class... T>
+TESSERA_INLINE inline void loop_by(const F f, Index n, R* out, const T*... in) {
   TESSERA_SIMD
-  for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f.of_common(in[i]...));
+  for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f.by(W{}, in[i]...));
 }
-template <class F, class... T>
-TESSERA_INLINE inline bool rare_among(const F f, Index n, const T*... in) {
+template <class W, class F, class... T>
+TESSERA_INLINE inline bool all_fit(const F f, Index n, const T*... in) {
   unsigned rare = 0;
   TESSERA_SIMD_OR(rare)
-  for (Index i = 0; i < n; ++i) rare |= static_cast<unsigned>(!f.common(in[i]...));
-  return rare != 0;
+  for (Index i = 0; i < n; ++i) rare |= static_cast<unsigned>(!f.fits(W{}, in[i]...));
+  return rare == 0;
 }
-/// The simple way of a function as its common one.
-template <class F> struct SimpleWay {
-  F f;
-  template <class... T> TESSERA_INLINE bool common(const T&... x) const { return f.simple(x...); }
-  template <class... T> TESSERA_INLINE auto of_common(const T&... x) const {
-    return f.of_simple(x...);
-  }
-};
-/// And its moderate one.
-template <class F> struct ModerateWay {
-  F f;
-  template <class... T> TESSERA_INLINE bool common(const T&... x) const { return f.moderate(x...); }
-  template <class... T> TESSERA_INLINE auto of_common(const T&... x) const {
-    return f.of_moderate(x...);
-  }
-};
 /// Where an operand is one number in a row, so many of it stand in its place, again and again.
 inline constexpr Index step_block = 64;
 
 // With AVX-512 where there is enough to compute: every way more is compiled for each function.
 template <class R, class F, class... T> void map_loop(const F& f, Index n, R* out, const T*... in) {
-  if constexpr (HasCommonWay<F, T...>) {
+  if constexpr (HasWay<F, fn::CommonWay, T...>) {
     for (Index i = 0; i < n; i += map_tile) {
       const Index count = min_of(map_tile, n - i);
       with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
-        if constexpr (HasSimpleWay<F, T...>)
-          if (const SimpleWay<F> simple{f}; !rare_among(simple, count, (in + i)...))
-            return common_loop(simple, count, out + i, (in + i)...);
-        if (!rare_among(f, count, (in + i)...)) return common_loop(f, count, out + i, (in + i)...);
-        if constexpr (HasModerateWay<F, T...>)
-          if (const ModerateWay<F> moderate{f}; !rare_among(moderate, count, (in + i)...))
-            return common_loop(moderate, count, out + i, (in + i)...);
+        if constexpr (HasWay<F, fn::SimpleWay, T...>)
+          if (all_fit<fn::SimpleWay>(f, count, (in + i)...))
+            return loop_by<fn::SimpleWay>(f, count, out + i, (in + i)...);
+        if (all_fit<fn::CommonWay>(f, count, (in + i)...))
+          return loop_by<fn::CommonWay>(f, count, out + i, (in + i)...);
+        if constexpr (HasWay<F, fn::ModerateWay, T...>)
+          if (all_fit<fn::ModerateWay>(f, count, (in + i)...))
+            return loop_by<fn::ModerateWay>(f, count, out + i, (in + i)...);
         plain_loop(f, count, out + i, (in + i)...);
       });
     }
@@ -109,8 +94,12 @@ template <class F>
   requires requires { F::of_short_common(0.0F); }
 struct ShortWay<F> {
   KOKKOS_FORCEINLINE_FUNCTION float operator()(float x) const { return F::of_short(x); }
-  KOKKOS_FORCEINLINE_FUNCTION bool common(float x) const { return F{}.common(x); }
-  KOKKOS_FORCEINLINE_FUNCTION float of_common(float x) const { return F::of_short_common(x); }
+  KOKKOS_FORCEINLINE_FUNCTION bool fits(fn::CommonWay way, float x) const {
+    return F{}.fits(way, x);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION float by(fn::CommonWay, float x) const {
+    return F::of_short_common(x);
+  }
 };
 template <class F> inline constexpr bool of_short_way = false;
 template <class F> inline constexpr bool of_short_way<ShortWay<F>> = true;
@@ -140,7 +129,8 @@ inline constexpr bool converts<R, fn::Cast<float>, T> =
 /// Functions of half types that compute so little that elements stay in registers from the
 /// conversion to the rounding; in others a tile's conversions hide behind the computation.
 template <class F, class... T>
-inline constexpr bool in_registers = !ComputesMuch<F> && !HasCommonWay<F, ComputeType<T>...>;
+inline constexpr bool in_registers =
+    !ComputesMuch<F> && !HasWay<F, fn::CommonWay, ComputeType<T>...>;
 
 #if defined(TESSERA_AVX512)
 template <class C, class F, class... T>
@@ -212,7 +202,7 @@ void map_loop(const Promoted<F, T...>& f, Index n, R* out, const T*... in) {
 }
 
 /// Functions of which a whole row is one loop.
-template <class F, class... T> inline constexpr bool in_one_loop = !HasCommonWay<F, T...>;
+template <class F, class... T> inline constexpr bool in_one_loop = !HasWay<F, fn::CommonWay, T...>;
 template <class F, class... T> inline constexpr bool in_one_loop<Promoted<F, T...>, T...> = false;
 /// Functions of half types of which a row is one short_loop, where the CPU has AVX-512.
 template <class F> inline constexpr bool in_short_loop = false;

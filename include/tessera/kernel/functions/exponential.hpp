@@ -102,10 +102,10 @@ struct Exp : detail::OfReal<Exp> {
     KOKKOS_IF_ON_HOST((return detail::short_exp(x);))
     KOKKOS_IF_ON_DEVICE((return of(x);))
   }
-  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
     return detail::common_exponent(x);
   }
-  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T of_common(T x) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T by(CommonWay, T x) const {
     return detail::power_of_common(detail::exp_parts(x));
   }
 };
@@ -113,10 +113,10 @@ struct Exp : detail::OfReal<Exp> {
 struct Exp2 : detail::OfReal<Exp2> {
   static constexpr Linearity linearity = Linearity::monotone;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::exp2_of(x); }
-  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
     return detail::common_exponent(x);
   }
-  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T of_common(T x) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T by(CommonWay, T x) const {
     return detail::power_of_common(detail::exp2_parts(x));
   }
 };
@@ -128,20 +128,20 @@ struct Expm1 : detail::OfReal<Expm1> {
 /// The natural logarithm; NaN below 0, so it is not monotone on all numbers.
 struct Log : detail::OfReal<Log> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log_of(x); }
-  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
     return detail::common_logarithm(static_cast<ComputeType<T>>(x));
   }
-  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x) const {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> by(CommonWay, T x) const {
     return detail::log_of_normal(static_cast<ComputeType<T>>(x));
   }
 };
 /// log(1 + x), exact near 0
 struct Log1p : detail::OfReal<Log1p> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log1p_of(x); }
-  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
     return detail::common_log1p(static_cast<ComputeType<T>>(x));
   }
-  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x) const {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> by(CommonWay, T x) const {
     return detail::log1p_of_common(static_cast<ComputeType<T>>(x));
   }
 };
@@ -153,10 +153,10 @@ struct Log2 : detail::OfReal<Log2> {
     }))
     return Kokkos::log2(x);
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
     return detail::common_logarithm(static_cast<float>(x));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float by(CommonWay, T x) const {
     return detail::fast_log2(static_cast<float>(x));
   }
 };
@@ -168,10 +168,10 @@ struct Log10 : detail::OfReal<Log10> {
     }))
     return Kokkos::log10(x);
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
     return detail::common_logarithm(static_cast<float>(x));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float by(CommonWay, T x) const {
     return detail::fast_log10(static_cast<float>(x));
   }
 };
@@ -197,24 +197,26 @@ struct Pow {
     else
       return static_cast<T>(of(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y)));
   }
-  template <detail::HasFastPow T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x, T y) const {
+  template <detail::HasFastPow T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x, T y) const {
     return detail::common_power(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y));
   }
   template <detail::HasFastPow T>
-  KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x, T y) const {
+  KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> by(CommonWay, T x, T y) const {
     return detail::fast_pow(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y));
   }
 #if defined(TESSERA_FUSED)
-  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION bool simple(T x, T y) const {
+  template <std::floating_point T>
+  KOKKOS_FORCEINLINE_FUNCTION bool fits(SimpleWay, T x, T y) const {
     return detail::positive_power(x, y);
   }
-  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T of_simple(T x, T y) const {
+  template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T by(SimpleWay, T x, T y) const {
     return detail::pow_of_positive(x, y);
   }
-  template <std::same_as<float> T> KOKKOS_FORCEINLINE_FUNCTION bool moderate(T x, T y) const {
+  template <std::same_as<float> T>
+  KOKKOS_FORCEINLINE_FUNCTION bool fits(ModerateWay, T x, T y) const {
     return detail::moderate_power(x, y);
   }
-  template <std::same_as<float> T> KOKKOS_FORCEINLINE_FUNCTION T of_moderate(T x, T y) const {
+  template <std::same_as<float> T> KOKKOS_FORCEINLINE_FUNCTION T by(ModerateWay, T x, T y) const {
     return detail::pow_of_moderate(x, y);
   }
 #endif

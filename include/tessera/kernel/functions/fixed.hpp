@@ -100,45 +100,19 @@ template <class F, int Position, class T> struct Fixed {
     return Fixed<Own, Position, T>{Own{f}, value}(v...);
   }
 
-  // The fast path for common arguments, where f has one (kernel/map.hpp).
-  template <class A>
-    requires(Position == 0 && detail::HasCommonWay<F, T, A>)
-  KOKKOS_FORCEINLINE_FUNCTION bool common(const A& a) const { return f.common(value, a); }
-  template <class A>
-    requires(Position == 1 && detail::HasCommonWay<F, A, T>)
-  KOKKOS_FORCEINLINE_FUNCTION bool common(const A& a) const { return f.common(a, value); }
-  template <class A>
-    requires(Position == 0 && detail::HasCommonWay<F, T, A>)
-  KOKKOS_FORCEINLINE_FUNCTION auto of_common(const A& a) const { return f.of_common(value, a); }
-  template <class A>
-    requires(Position == 1 && detail::HasCommonWay<F, A, T>)
-  KOKKOS_FORCEINLINE_FUNCTION auto of_common(const A& a) const { return f.of_common(a, value); }
-  // And for simple ones.
-  template <class A>
-    requires(Position == 0 && detail::HasSimpleWay<F, T, A>)
-  KOKKOS_FORCEINLINE_FUNCTION bool simple(const A& a) const { return f.simple(value, a); }
-  template <class A>
-    requires(Position == 1 && detail::HasSimpleWay<F, A, T>)
-  KOKKOS_FORCEINLINE_FUNCTION bool simple(const A& a) const { return f.simple(a, value); }
-  template <class A>
-    requires(Position == 0 && detail::HasSimpleWay<F, T, A>)
-  KOKKOS_FORCEINLINE_FUNCTION auto of_simple(const A& a) const { return f.of_simple(value, a); }
-  template <class A>
-    requires(Position == 1 && detail::HasSimpleWay<F, A, T>)
-  KOKKOS_FORCEINLINE_FUNCTION auto of_simple(const A& a) const { return f.of_simple(a, value); }
-  // And for moderate ones.
-  template <class A>
-    requires(Position == 0 && detail::HasModerateWay<F, T, A>)
-  KOKKOS_FORCEINLINE_FUNCTION bool moderate(const A& a) const { return f.moderate(value, a); }
-  template <class A>
-    requires(Position == 1 && detail::HasModerateWay<F, A, T>)
-  KOKKOS_FORCEINLINE_FUNCTION bool moderate(const A& a) const { return f.moderate(a, value); }
-  template <class A>
-    requires(Position == 0 && detail::HasModerateWay<F, T, A>)
-  KOKKOS_FORCEINLINE_FUNCTION auto of_moderate(const A& a) const { return f.of_moderate(value, a); }
-  template <class A>
-    requires(Position == 1 && detail::HasModerateWay<F, A, T>)
-  KOKKOS_FORCEINLINE_FUNCTION auto of_moderate(const A& a) const { return f.of_moderate(a, value); }
+  // The ways of f (kernel/functions/number.hpp).
+  template <class W, class A>
+    requires(Position == 0 && detail::HasWay<F, W, T, A>)
+  KOKKOS_FORCEINLINE_FUNCTION bool fits(W way, const A& a) const { return f.fits(way, value, a); }
+  template <class W, class A>
+    requires(Position == 1 && detail::HasWay<F, W, A, T>)
+  KOKKOS_FORCEINLINE_FUNCTION bool fits(W way, const A& a) const { return f.fits(way, a, value); }
+  template <class W, class A>
+    requires(Position == 0 && detail::HasWay<F, W, T, A>)
+  KOKKOS_FORCEINLINE_FUNCTION auto by(W way, const A& a) const { return f.by(way, value, a); }
+  template <class W, class A>
+    requires(Position == 1 && detail::HasWay<F, W, A, T>)
+  KOKKOS_FORCEINLINE_FUNCTION auto by(W way, const A& a) const { return f.by(way, a, value); }
 };
 
 }  // namespace tessera::fn

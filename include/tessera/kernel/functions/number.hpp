@@ -15,7 +15,17 @@
 #include <tessera/base/linearity.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 
-namespace tessera::detail {
+namespace tessera {
+namespace fn {
+/// The ways that a function may have beside its operator(), for some arguments each: cheap, and
+/// without branches. Maps ask for a tile of arguments at a time whether all fit a way, in this
+/// order. A function with another way has the common one.
+struct SimpleWay {};  ///< shorter than the common one, with the same results
+struct CommonWay {};
+struct ModerateWay {};  ///< longer, for more arguments
+}  // namespace fn
+
+namespace detail {
 
 template <class T>
 concept Boolean = std::is_same_v<T, bool>;
@@ -56,26 +66,11 @@ concept ComputesMuch = requires {
 }
 || (ComputesMuchOf<F, T> || ...);
 
-/// A function with a fast path: cheap, and without branches, for arguments for which common(x...)
-/// is true. There f.of_common(x...), rounded to the type of f(x...), is f(x...). Maps check a tile
-/// of arguments at a time.
-template <class F, class... T>
-concept HasCommonWay = requires(const F& f, const T&... x) {
-  f.common(x...) ? f.of_common(x...) : f(x...);
-};
-
-/// A function with a still shorter way for some common arguments, those for which simple(x...) is
-/// true: there f.of_simple(x...) is f.of_common(x...).
-template <class F, class... T>
-concept HasSimpleWay = HasCommonWay<F, T...> && requires(const F& f, const T&... x) {
-  f.simple(x...) ? f.of_simple(x...) : f.of_common(x...);
-};
-
-/// A function with a way that is longer than the common one, for more arguments: those for which
-/// moderate(x...) is true.
-template <class F, class... T>
-concept HasModerateWay = HasCommonWay<F, T...> && requires(const F& f, const T&... x) {
-  f.moderate(x...) ? f.of_moderate(x...) : f(x...);
+/// F has the way W: where f.fits(W{}, x...), f.by(W{}, x...), rounded to the type of f(x...), is
+/// f(x...).
+template <class F, class W, class... T>
+concept HasWay = requires(const F& f, const T&... x) {
+  f.fits(W{}, x...) ? f.by(W{}, x...) : f(x...);
 };
 
 /// The power of two above T's integers: a double even where the largest of them is not one.
@@ -104,4 +99,5 @@ template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T wrap(Wrapping<T> x) {
   return static_cast<T>(x);
 }
 
-}  // namespace tessera::detail
+}  // namespace detail
+}  // namespace tessera

@@ -55,10 +55,10 @@ struct Sin : detail::OfReal<Sin> {
     return Kokkos::sin(x);
   }
   KOKKOS_FORCEINLINE_FUNCTION static float of_short_common(float x) { return detail::short_sin(x); }
-  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
     return detail::is_common_angle(static_cast<ComputeType<T>>(x));
   }
-  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x) const {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> by(CommonWay, T x) const {
     return detail::fast_sin(static_cast<ComputeType<T>>(x));
   }
 };
@@ -72,10 +72,10 @@ struct Cos : detail::OfReal<Cos> {
     return Kokkos::cos(x);
   }
   KOKKOS_FORCEINLINE_FUNCTION static float of_short_common(float x) { return detail::short_cos(x); }
-  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
     return detail::is_common_angle(static_cast<ComputeType<T>>(x));
   }
-  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> of_common(T x) const {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> by(CommonWay, T x) const {
     return detail::fast_cos(static_cast<ComputeType<T>>(x));
   }
 };
@@ -86,10 +86,10 @@ struct Tan : detail::OfReal<Tan> {
     }))
     return Kokkos::tan(x);
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
     return detail::is_common_angle(static_cast<float>(x));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float by(CommonWay, T x) const {
     return detail::fast_tan(static_cast<float>(x));
   }
 };
