@@ -2,9 +2,9 @@
 #pragma once
 /// @file
 /// Exponentials, logarithms, roots and powers. On the host floats use the fast functions of
-/// detail/float_math.hpp, float_power.hpp and float_pow.hpp, which state their errors (cbrt is
-/// libm's); on a device the device's own; of half types those of detail/short_math.hpp. Doubles use
-/// libm, but for exp, exp2, expm1, log and log1p (detail/double_math.hpp) and pow
+/// detail/float_math.hpp, float_exponential.hpp and float_power.hpp, which state their errors (cbrt
+/// is libm's); on a device the device's own; of half types those of detail/short_math.hpp. Doubles
+/// use libm, but for exp, exp2, expm1, log and log1p (detail/double_math.hpp) and pow
 /// (detail/double_power.hpp).
 ///
 ///     fn::Exp{}(0.0) == 1
@@ -13,7 +13,7 @@
 
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/detail/double_power.hpp>
-#include <tessera/kernel/functions/detail/float_pow.hpp>
+#include <tessera/kernel/functions/detail/float_power.hpp>
 #include <tessera/kernel/functions/detail/short_math.hpp>
 
 namespace tessera {

@@ -2,10 +2,10 @@
 #pragma once
 /// @file
 /// Circular and hyperbolic functions, of radians. On the host floats use
-/// detail/float_trigonometry.hpp for sin, cos and tan, and float_power.hpp and float_math.hpp for
-/// sinh, cosh and tanh, doubles detail/double_trigonometry.hpp for sin and cos and double_math.hpp
-/// for tanh; these files state the errors. All other functions of doubles, and the inverse ones,
-/// use libm.
+/// detail/float_trigonometry.hpp for sin, cos and tan, and float_exponential.hpp and float_math.hpp
+/// for sinh, cosh and tanh, doubles detail/double_trigonometry.hpp for sin and cos and
+/// double_math.hpp for tanh; these files state the errors. All other functions of doubles, and the
+/// inverse ones, use libm.
 ///
 ///     fn::Sin{}(0.5f);   fn::Atan2{}(1.0, -1.0)      // 3 pi / 4
 #include <tessera/kernel/functions/detail/double_trigonometry.hpp>

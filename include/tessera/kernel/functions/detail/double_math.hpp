@@ -11,7 +11,7 @@
 /// Laws (a test sweeps them against libm's long double): at most 1.5 ulp for exp and exp2, 1 for
 /// log, 2 for erf and log1p, 3 for expm1 and tanh; infinities, NaN, -0 and denormal results as
 /// libm's.
-#include <tessera/kernel/functions/detail/float_power.hpp>
+#include <tessera/kernel/functions/detail/float_exponential.hpp>
 
 namespace tessera::detail {
 

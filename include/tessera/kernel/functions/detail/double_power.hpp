@@ -2,11 +2,9 @@
 #pragma once
 /// @file
 /// pow of doubles without branches or calls, so that loops over it become vector instructions: e to
-/// the y log x, with log x as a sum of two doubles. The sums and products of two doubles are
-/// Dekker's (A floating-point technique for extending the available precision, Numerische
-/// Mathematik 18, 1971, sections 3 and 5), with fused operations in place of his halves; the
-/// logarithm is the series in f / (2 + f), x = 1 + f, as fdlibm's (e_log.c, 1993). The polynomials
-/// are minimax fits made for this file; their own errors are 2^-66 for log and 2^-57 for exp.
+/// the y log x, with log x as a sum of two doubles (sum_of_two.hpp). The logarithm is the series in
+/// f / (2 + f), x = 1 + f, as fdlibm's (e_log.c, 1993). The polynomials are minimax fits made for
+/// this file; their own errors are 2^-66 for log and 2^-57 for exp.
 ///
 ///     fast_pow(2.0, 0.5) == 1.4142135623730951
 ///
@@ -15,20 +13,10 @@
 /// it; zeros, NaN, and infinite and denormal results, as libm's. Measured: 0.81 ulp, and 0.86 of
 /// denormal results.
 #include <tessera/kernel/functions/detail/double_math.hpp>
+#include <tessera/kernel/functions/detail/sum_of_two.hpp>
 
 #if defined(TESSERA_FUSED)
 namespace tessera::detail {
-
-/// A number as a sum of two doubles, of which the second is much smaller.
-struct DoubleSum {
-  double most, rest;
-};
-
-/// Returns a + b, exactly, where |a| >= |b| or a = 0.
-KOKKOS_FORCEINLINE_FUNCTION DoubleSum exact_sum(double a, double b) {
-  const double most = a + b;
-  return {most, b - (most - a)};
-}
 
 /// Returns log x of the positive normal number with these bits, with an error below 2^-65 of it.
 KOKKOS_FORCEINLINE_FUNCTION DoubleSum log_in_two(std::uint64_t bits) {
@@ -65,13 +53,6 @@ KOKKOS_FORCEINLINE_FUNCTION DoubleSum log_in_two(std::uint64_t bits) {
   const DoubleSum all = exact_sum(n * 0x1.62e42fefa3p-1, log_m.most);
   const double rest = fused(lost, slope, fused(n, 2.8235290563031577e-13, c_rest));
   return {all.most, all.rest + (log_m.rest + rest)};
-}
-
-/// Returns y log x of the positive normal number x with these bits.
-KOKKOS_FORCEINLINE_FUNCTION DoubleSum times_log(double y, std::uint64_t bits) {
-  const DoubleSum logarithm = log_in_two(bits);
-  const double t = y * logarithm.most;
-  return {t, fused(y, logarithm.rest, fused(y, logarithm.most, -t))};
 }
 
 /// e^(most + rest) = 2^n power, with n - less in the low bits.
@@ -133,7 +114,7 @@ KOKKOS_FORCEINLINE_FUNCTION bool common_power(double x, double y) {
 KOKKOS_FORCEINLINE_FUNCTION double fast_pow(double x, double y) {
   const std::uint64_t sign = std::uint64_t{1} << 63;
   const std::uint64_t base = bits_of(x) & ~sign;
-  const DoubleSum t = times_log(y, base);
+  const DoubleSum t = product_in_two(y, log_in_two(base));
   // Of a base 0 the logarithm is so low that the least exponents overflow it.
   const double size =
       exp_in_range(DoubleSum{choose(base == 0, y * -1e300 * 1e300, t.most), t.rest});
@@ -160,7 +141,7 @@ KOKKOS_FORCEINLINE_FUNCTION bool positive_power(double x, double y) {
 }
 /// Returns fast_pow(x, y) in fewer steps.
 KOKKOS_FORCEINLINE_FUNCTION double pow_of_positive(double x, double y) {
-  const PowerParts e = power_parts(times_log(y, bits_of(x)), 0.0);
+  const PowerParts e = power_parts(product_in_two(y, log_in_two(bits_of(x))), 0.0);
   return double_of(bits_of(e.power) + (e.n << 52));
 }
 
