@@ -36,58 +36,34 @@ template <class T> struct MomentsMemory {
   }
 };
 
-/// Computes items [begin, end), as reduce_part divides them.
+/// Does the part of a thread, as reduce_part.
 template <class T, bool About>
 [[gnu::noinline]] void moments_part(const HostReduce& work, Index begin, Index end) {
   using Made = Moments<TotalType<T>>;
   using C = ComputeType<T>;
   const ReduceShape& shape = work.shape;
   const auto& memory = *static_cast<const MomentsMemory<T>*>(work.from);
-  Made* const partial = static_cast<Made*>(work.partial);
-  const auto line = [&](Index output) {
+  const auto at = [&](Index output) {
     return memory.x == nullptr ? memory.x : memory.x + shape.kept.offset(output);
   };
   const auto centre = [&](Index output) -> const C* {
     return About ? memory.centre + output : nullptr;
   };
   const auto base = [&](Index output) {
-    return About ? *centre(output) : shape.reduced.size > 0 ? base_of(line(output)) : C{};
-  };
-  const bool apart = partial && !work.joining;
-  const Index chunks = work.chunks, each = apart ? chunks : 1;
-  const auto finish = [&](Index output, Index chunk, const Made& made) TESSERA_INLINE {
-    if (apart)
-      partial[output * chunks + chunk] = made;
-    else
-      memory.put(output, base(output), made);
+    return About ? *centre(output) : shape.reduced.size > 0 ? base_of(at(output)) : C{};
   };
   with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
-    for (Index i = begin; i < end; ++i) {
-      const Index first = i % each, last = apart ? first + 1 : chunks, item = i / each;
-      if (work.strips && !work.joining) {
-        const int dim = shape.kept.rank - 1;
-        const Index inner = shape.kept.extent[dim], column = item % work.row_strips * work.width;
-        const Index count = min_of(work.width, inner - column);
-        const Index output = item / work.row_strips * inner + column;
-        Made total[moments_strip], next[moments_strip];
-        for (Index c = first; c < last; ++c) {
-          const Index top = c * strip_chunk_rows,
-                      bottom = min_of(top + strip_chunk_rows, shape.reduced.size);
-          strip_moments<T, About>(shape.reduced, line(output), shape.kept.stride[dim], count, top,
-                                  bottom, centre(output), next);
-          for (Index j = 0; j < count; ++j) total[j].join(next[j], About);
-        }
-        for (Index j = 0; j < count; ++j) finish(output + j, first, total[j]);
-      } else {
-        Made total;
-        for (Index c = first; c < last; ++c)
-          total.join(work.joining
-                         ? partial[item * chunks + c]
-                         : line_moments<T, About>(shape.reduced, line(item), c, base(item)),
-                     About);
-        finish(item, first, total);
-      }
-    }
+    reduce_items<moments_strip>(
+        work, begin, end, Made{}, [](Made& a, const Made& b) TESSERA_INLINE { a.join(b, About); },
+        [&](Index output, Index count, Index top, Index bottom, Made* made) TESSERA_INLINE {
+          strip_moments<T, About>(shape.reduced, at(output), shape.kept.stride[shape.kept.rank - 1],
+                                  count, top, bottom, centre(output), made);
+        },
+        [&](Index output, Index chunk) TESSERA_INLINE {
+          return line_moments<T, About>(shape.reduced, at(output), chunk, base(output));
+        },
+        [&](Index output, const Made& made)
+            TESSERA_INLINE { memory.put(output, base(output), made); });
   });
 }
 

@@ -28,7 +28,49 @@ struct HostReduce {
   bool joining = false;     // reduces those totals
 };
 
-/// Reduces items [begin, end): outputs, strips, chunks of either, or the totals of chunks.
+/// Reduces items [begin, end): outputs, strips of at most `widest` outputs, chunks of either, or
+/// the totals of chunks. Totals begin as `start`, and join(a, b) joins b to a. strip(output, count,
+/// top, bottom, totals) makes those of rows [top, bottom) for `count` outputs side by side,
+/// line(output, chunk) that of a chunk; put(output, total) writes an output.
+template <Index widest, class Total, class Join, class Strip, class Line, class Put>
+TESSERA_INLINE inline void reduce_items(const HostReduce& work, Index begin, Index end,
+                                        const Total start, const Join& join, const Strip& strip,
+                                        const Line& line, const Put& put) {
+  Total* const partial = static_cast<Total*>(work.partial);
+  const bool apart = partial && !work.joining;
+  const Index chunks = work.chunks, each = apart ? chunks : 1;
+  const auto finish = [&](Index output, Index chunk, const Total& total) TESSERA_INLINE {
+    if (apart)
+      partial[output * chunks + chunk] = total;
+    else
+      put(output, total);
+  };
+  for (Index i = begin; i < end; ++i) {
+    const Index first = i % each, last = apart ? first + 1 : chunks, item = i / each;
+    if (work.strips && !work.joining) {
+      const Index inner = work.shape.kept.extent[work.shape.kept.rank - 1],
+                  column = item % work.row_strips * work.width;
+      const Index count = min_of(work.width, inner - column);
+      const Index output = item / work.row_strips * inner + column;
+      Total total[widest], next[widest];
+      for (Index j = 0; j < count; ++j) total[j] = start;
+      for (Index c = first; c < last; ++c) {
+        const Index top = c * strip_chunk_rows,
+                    bottom = min_of(top + strip_chunk_rows, work.shape.reduced.size);
+        strip(output, count, top, bottom, next);
+        for (Index j = 0; j < count; ++j) join(total[j], next[j]);
+      }
+      for (Index j = 0; j < count; ++j) finish(output + j, first, total[j]);
+    } else {
+      Total total = start;
+      for (Index c = first; c < last; ++c)
+        join(total, work.joining ? partial[item * chunks + c] : line(item, c));
+      finish(item, first, total);
+    }
+  }
+}
+
+/// The same for a reduction.
 template <Reduction R, class T, class Out>
 [[gnu::noinline]] void reduce_part(const HostReduce& work, Index begin, Index end) {
   using Total = typename Accumulator<R, T, Out>::Total;
@@ -36,47 +78,22 @@ template <Reduction R, class T, class Out>
   const ReduceShape& shape = work.shape;
   const T* from = static_cast<const T*>(work.from);
   Out* to = static_cast<Out*>(work.to);
-  Total* partial = static_cast<Total*>(work.partial);
   // An empty block has no memory, and its sums read none.
-  const auto line = [&](Index output) {
+  const auto at = [&](Index output) {
     return from == nullptr ? from : from + shape.kept.offset(output);
   };
-  const bool apart = partial && !work.joining;
-  const Index chunks = work.chunks, each = apart ? chunks : 1;
   with_wide_vectors([&]() TESSERA_INLINE {
-    for (Index i = begin; i < end; ++i) {
-      const Index first = i % each, last = apart ? first + 1 : chunks;
-      Total total[strip_width<T>], next[strip_width<T>];
-      Index count = 1, output = i / each;
-      if (work.strips && !work.joining) {
-        const int dim = shape.kept.rank - 1;
-        const Index inner = shape.kept.extent[dim],
-                    column = i / each % work.row_strips * work.width;
-        count = min_of(work.width, inner - column);
-        output = i / each / work.row_strips * inner + column;
-        const T* p = line(output);
-        for (Index j = 0; j < count; ++j) total[j] = F::start();
-        for (Index c = first; c < last; ++c) {
-          const Index top = c * strip_chunk_rows,
-                      bottom = min_of(top + strip_chunk_rows, shape.reduced.size);
-          strip_chunk<R, T, Out>(shape.reduced, p, shape.kept.stride[dim], count, top, bottom,
-                                 next);
-          for (Index j = 0; j < count; ++j) total[j] = F::join(total[j], next[j]);
-        }
-      } else {
-        total[0] = F::start();
-        for (Index c = first; c < last; ++c)
-          total[0] = F::join(total[0], work.joining
-                                           ? partial[output * chunks + c]
-                                           : line_chunk<R, T, Out>(shape.reduced, line(output), c));
-      }
-      for (Index j = 0; j < count; ++j) {
-        if (apart)
-          partial[(output + j) * chunks + first] = total[j];
-        else
-          to[output + j] = scaled<Out>(total[j], work.scale);
-      }
-    }
+    reduce_items<strip_width<T>>(
+        work, begin, end, F::start(),
+        [](Total& a, const Total& b) TESSERA_INLINE { a = F::join(a, b); },
+        [&](Index output, Index count, Index top, Index bottom, Total* made) TESSERA_INLINE {
+          strip_chunk<R, T, Out>(shape.reduced, at(output), shape.kept.stride[shape.kept.rank - 1],
+                                 count, top, bottom, made);
+        },
+        [&](Index output, Index chunk)
+            TESSERA_INLINE { return line_chunk<R, T, Out>(shape.reduced, at(output), chunk); },
+        [&](Index output, const Total& total)
+            TESSERA_INLINE { to[output] = scaled<Out>(total, work.scale); });
   });
 }
 
