@@ -10,7 +10,7 @@
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>
 #include <tessera/kernel/moments.hpp>
-#include <tessera/nn/detail/normalize.hpp>
+#include <tessera/kernel/normalize.hpp>
 
 #include "support/kernel_rows.hpp"
 
@@ -82,24 +82,22 @@ template <class T> void of_positive(const std::string& type) {
 template <class T> void norms(const std::string& type) {
   constexpr DType D = dtype_of<T>;
   detail::use_moments_of<T>();
+  detail::use_normalize_of<T>();
   const Buffer<T> x = numbers<T>(side * side), scale = numbers<T>(side), bias = scale;
   Buffer<T> y(x.size()), mean(side), spread(side);
   const LocalReduce rows{{side}, {side}, {side}, {1}};
-  const LocalMap each{.extents = {side}, .strides = {{1}}, .flat = true};
-  const LocalMap whole{.extents = {side, side},
-                       .strides = {{side, 1}, {1, 0}, {1, 0}, {0, 1}, {0, 1}}};
-  const auto moments = [&] {
-    detail::moments(D, rows, x.data(), nullptr, 1.0 / side, mean.data(), spread.data());
-  };
   const double size = 1.0 * side * side * sizeof(T);
-  row("mean and variance of rows, " + type, {.bytes = size}, moments);
-  row("layer norm, " + type, {.bytes = 2 * size}, [&] {
-    moments();
-    const auto inverse = [](T variance) { return fn::Rsqrt{}(variance + T(1e-5)); };
-    detail::map<T>(inverse, each, spread.data(), spread.data());
-    detail::map<T>(fn::Normalized{}, whole, y.data(), x.data(), mean.data(), spread.data(),
-                   scale.data(), bias.data());
-  });
+  row("mean and variance of rows, " + type, {.bytes = size},
+      [&] { detail::moments(D, rows, x.data(), nullptr, 1.0 / side, mean.data(), spread.data()); });
+  const detail::LocalNormalize whole{.rows = side, .n = side, .epsilon = 1e-5, .biased = true};
+  const detail::NormalizeMemory memory{.x = x.data(),
+                                       .scale = scale.data(),
+                                       .bias = bias.data(),
+                                       .y = y.data(),
+                                       .inverse = spread.data(),
+                                       .mean = mean.data()};
+  row("layer norm, " + type, {.bytes = 2 * size},
+      [&] { detail::normalize(D, whole, 1.0 / side, memory); });
 }
 
 template <class T> void of_complex(const std::string& type) {

@@ -20,6 +20,7 @@
 #include <tessera/plan/moments.hpp>
 #include <tessera/plan/move/between.hpp>
 #include <tessera/plan/move/together.hpp>
+#include <tessera/plan/normalize.hpp>
 #include <tessera/plan/op/broadcast.hpp>
 #include <tessera/plan/op/convolve.hpp>
 #include <tessera/plan/op/dynamic_slice.hpp>

@@ -44,6 +44,7 @@
 #include <tessera/op/logic.hpp>
 #include <tessera/op/map_several.hpp>
 #include <tessera/op/matmul.hpp>
+#include <tessera/op/normalize.hpp>
 #include <tessera/op/one_hot.hpp>
 #include <tessera/op/pad.hpp>
 #include <tessera/op/reduce.hpp>

@@ -28,6 +28,8 @@
 // CASE written_map: this function is for real numbers and its operand is not real
 // CASE written_sum: the result has a letter that no operand has
 // CASE softmax_of_int: this function is for real numbers and its operand is not real
+// CASE layer_norm_of_int: this function is for real numbers and its operand is not real
+// CASE layer_norm_of_scalar: the tensor has no dimensions; a norm is over the last one
 // CASE log_softmax_of_int: this function is for real numbers and its operand is not real
 // CASE log_sum_exp_of_int: log-sum-exp is for floating-point tensors
 // CASE variance_of_int: variances are for floating-point and complex tensors
@@ -119,6 +121,10 @@ void use(const Tensor<data, _>& x, const Tensor<_, model>& w, const Of<double, d
   reduce_into<Sum, "ij->iz">(y, x);
 #elif defined(CASE_softmax_of_int)
   const Tensor<data, _> r = softmax<"ij", 'j'>(n);
+#elif defined(CASE_layer_norm_of_int)
+  const Tensor<data, _> r = layer_norm(n, sum<"ij->j">(n), sum<"ij->j">(n));
+#elif defined(CASE_layer_norm_of_scalar)
+  const auto r = rms_norm(sum<"ij->">(x), sum<"ij->">(x));
 #elif defined(CASE_log_softmax_of_int)
   const Tensor<data, _> r = log_softmax<"ij", 'j'>(n);
 #elif defined(CASE_log_sum_exp_of_int)

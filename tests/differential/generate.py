@@ -745,6 +745,33 @@ def statistics(c):
 
 
 @operator(2)
+def norms(c):
+    kind, t = c.of(["layer_norm", "rms_norm"]), c.of(["half", "bfloat16", "float", "double"])
+    shape = c.extents(c.between(1, 3))
+    x, scale, bias = (c.values(t, s, "plain") for s in (shape, shape[-1:], shape[-1:]))
+    if kind == "layer_norm" and t in ("float", "double") and c.chance(50):
+        x = as_type(t, wide(t, x) + 100)
+    epsilon = c.of([1e-5, 0.125])
+    w, factor, plus = wide(t, x), wide(t, scale), wide(t, bias)
+    with np.errstate(all="ignore"):
+        centred = w - np.mean(w, axis=-1, keepdims=True) if kind == "layer_norm" and w.size else w
+        spread = np.mean(centred * centred, axis=-1, keepdims=True) if w.size else w
+        y = centred / np.sqrt(spread + epsilon) * factor if w.size else w
+        y = y + plus if kind == "layer_norm" else y
+    if torch is not None and w.size:
+        tensors = [torch.tensor(v.astype(np.float64)) for v in (x, scale, bias)]
+        size = (shape[-1],)
+        other = (torch.nn.functional.layer_norm(tensors[0], size, tensors[1], tensors[2], epsilon) if kind == "layer_norm"
+                 else torch.nn.functional.rms_norm(tensors[0], size, tensors[1], epsilon))
+        second_opinion(y, other, kind)
+    # A row's mean is rounded, and so are its elements beside it: by eps |x|, over the deviation.
+    ulps, deviation = 4 if t in ("half", "bfloat16") else 16, math.sqrt(epsilon + (np.min(spread) if w.size else 0))
+    scale_of = magnitude(y) + magnitude(plus) + magnitude(w) / deviation * magnitude(factor)
+    return case("norms", [(t, x), (t, scale)] + ([(t, bias)] if kind == "layer_norm" else []), [(t, as_type(t, y))],
+                kind=kind, epsilon=repr(epsilon), ulps=ulps, scale=repr(float(scale_of)))
+
+
+@operator(2)
 def cumulative(c):
     kind = c.of(["sum", "product", "max", "min", "any", "all"])
     t = c.of({"sum": ALL, "product": ALL, "any": ["bool"], "all": ["bool"]}.get(kind, ORDERED))

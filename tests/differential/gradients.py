@@ -111,6 +111,8 @@ def statistics(keys, x):
     if kind == "norminf":
         return reduced(keys, torch.amax, x.abs())
     n = int(np.prod([x.shape[d] for d in gone]))
+    if kind == "mean_and_variance":  # of its first result
+        return reduced(keys, torch.sum, x) / n
     square = (x - x.mean(gone, keepdim=True)) ** 2
     y = reduced(keys, torch.sum, square) / (n - int(keys["ddof"]))
     return y.sqrt() if kind == "deviation" else y
@@ -129,6 +131,13 @@ def cumulative(keys, x):
 
 def softmax(keys, x):
     return (torch.softmax if keys["kind"] == "softmax" else torch.log_softmax)(x, along(keys))
+
+
+def norms(keys, x, scale, bias=None):
+    size, epsilon = (x.shape[-1],), float(keys["epsilon"])
+    if bias is None:
+        return torch.nn.functional.rms_norm(x, size, scale, epsilon)
+    return torch.nn.functional.layer_norm(x, size, scale, bias, epsilon)
 
 
 def sort(keys, x):
@@ -217,7 +226,7 @@ FUNCTIONS = {
     "reshape": lambda keys, x: x.reshape(ints(keys["extents"])),
     "dynamic_slice": lambda keys, x: x[window(keys, x.shape, ints(keys["size"]))], "dynamic_update": dynamic_update, "take": take,
     "take_along_axis": take_along_axis, "einsum": einsum, "reduce": reduce, "statistics": statistics, "cumulative": cumulative,
-    "softmax": softmax, "sort": sort, "top_k": top_k, "unary": map_, "binary": map_, "convolve": convolve, "reduce_window": reduce_window,
+    "softmax": softmax, "norms": norms, "sort": sort, "top_k": top_k, "unary": map_, "binary": map_, "convolve": convolve, "reduce_window": reduce_window,
 }
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// @file
-/// Reductions, running ones, statistics and softmax, by the names of cases.txt.
+/// Reductions, running ones, statistics, softmax and norms, by the names of cases.txt.
 #include "case.hpp"
 
 namespace differential {
@@ -68,9 +68,16 @@ template <class T> Results softmax_of(const Run& r) {
   return {log_softmax<T>(r.equation(), r.along(), r.in[0])};
 }
 
+template <class T> Results norm_of(const Run& r) {
+  const double epsilon = r.c.real("epsilon", 0);
+  if (r.c.text("kind") == "rms_norm") return {rms_norm<T>(r.in[0], r.in[1], epsilon)};
+  return {layer_norm<T>(r.in[0], r.in[1], r.in[2], epsilon)};
+}
+
 template <class... T> void add_rows(Table& table) {
   (table.add("statistics", dtype_of<T>, &statistic<T>), ...);
   (table.add("softmax", dtype_of<T>, &softmax_of<T>), ...);
+  (table.add("norms", dtype_of<T>, &norm_of<T>), ...);
 }
 
 }  // namespace
@@ -80,6 +87,7 @@ void add_reductions(Table& table) {
   table.add("arg", arg_of);
   table.add("cumulative", cumulative_of);
   add_rows<half, float, double>(table);
+  table.add("norms", DType::bf16, &norm_of<bfloat16>);
   table.add("statistics", DType::c64, &statistic<complex<float>>);
 }
 

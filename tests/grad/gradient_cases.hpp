@@ -153,6 +153,10 @@ inline const std::vector<GradientCase>& gradient_cases() {
                 norm<infinite_norm, double>("ij->i", x[0]);
        })},
       {"log-sum-exp", {{4, 5}}, of([](V x) { return log_sum_exp<double>("ij->i", x[0]); })},
+      {"layer norm", {{4, 5}, {5}, {5}}, of([](V x) {
+         return layer_norm<double>(x[0], x[1], x[2], 0.1);
+       })},
+      {"RMS norm", {{3, 2, 5}, {5}}, of([](V x) { return rms_norm<double>(x[0], x[1], 0.1); })},
       {"softmax", {{4, 5}}, of([](V x) { return softmax<double>("ij", 'j', x[0]); })},
       {"log-softmax", {{4, 5}}, of([](V x) { return log_softmax<double>("ij", 'i', x[0]); })},
       {"running sum", {{4, 6}}, of([](V x) { return cumulative<Sum>("ij", 'j', x[0]); })},

@@ -142,6 +142,75 @@ TEST_CASE("gradients of gradients of norms and cross-entropy") {
   });
 }
 
+namespace {
+/// Compares a Hessian times a direction with differences of gradients: of a norm by x and by its
+/// scale.
+template <class X, class Row, class Norm>
+void check_second(const ProcessMesh<Grid>& mesh, const Norm& norm) {
+  const auto x = random_normal<X>(mesh, {3, 4, 6}, 5), along = random_normal<X>(mesh, {3, 4, 6}, 6);
+  const auto weights = random_normal<X>(mesh, {3, 4, 6}, 7);
+  const auto scale = random_normal<Row>(mesh, {6}, 8), across = random_normal<Row>(mesh, {6}, 9);
+  const auto f = [&](const X& v, const Row& s) {
+    const auto y = norm(v, s);
+    return sum(y * y * y * weights);
+  };
+  const auto slope = [&](const X& v, const Row& s) {
+    const auto [by_x, by_scale] = value_and_grad<0, 1>(f)(v, s).gradient;
+    return sum(by_x * along) + sum(by_scale * across);
+  };
+  const auto [x2, s2] = value_and_grad<0, 1>(slope)(x, scale).gradient;
+  const auto at = [&](double step) {
+    return value_and_grad<0, 1>(f)(x + step * along, scale + step * across).gradient;
+  };
+  const auto [x_up, s_up] = at(1e-4);
+  const auto [x_down, s_down] = at(-1e-4);
+  CHECK(worst(to_host(x2).values, to_host(5e3 * (x_up - x_down)).values) < 1e-6);
+  CHECK(worst(to_host(s2).values, to_host(5e3 * (s_up - s_down)).values) < 1e-6);
+}
+/// The same gradients where the norm is written into a tensor.
+template <class X, class Row, class Norm>
+void check_written(const ProcessMesh<Grid>& mesh, const Norm& norm) {
+  const auto x = random_normal<X>(mesh, {3, 4, 6}, 5),
+             weights = random_normal<X>(mesh, {3, 4, 6}, 7);
+  const auto scale = random_normal<Row>(mesh, {6}, 8);
+  const auto f = [&](const X& v, const Row& s) {
+    const auto y = norm(v, s);
+    return sum(y * y * y * weights);
+  };
+  const auto written = [&](const X& v, const Row& s) {
+    auto y = zeros_like(v);
+    into(y, [&] { return norm(v, s); });
+    return sum(y * y * y * weights);
+  };
+  const auto [x1, s1] = value_and_grad<0, 1>(f)(x, scale).gradient;
+  const auto [x3, s3] = value_and_grad<0, 1>(written)(x, scale).gradient;
+  CHECK(worst(to_host(x3).values, to_host(x1).values) < 1e-12);
+  CHECK(worst(to_host(s3).values, to_host(s1).values) < 1e-12);
+}
+}  // namespace
+
+TEST_CASE("second derivatives of norms, and gradients of norms that are written into tensors") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    const auto centred = [](const auto& v, const auto& s) { return layer_norm(v, s, s, 0.3); };
+    const auto by_size = [](const auto& v, const auto& s) { return rms_norm(v, s, 0.3); };
+    using Whole = ShardedTensor<double, Grid, P<data, _, _>>;
+    using Split = ShardedTensor<double, Grid, P<data, _, model>>;
+    using Row = ShardedTensor<double, Grid, P<_>>;
+    using Part = ShardedTensor<double, Grid, P<model>>;
+    check_second<Whole, Row>(mesh, centred);
+    check_second<Split, Row>(mesh, centred);
+    check_second<Split, Part>(mesh, centred);
+    check_second<Whole, Part>(mesh, by_size);
+    check_second<Split, Part>(mesh, by_size);
+    check_written<Whole, Row>(mesh, centred);
+    check_written<Split, Part>(mesh, by_size);
+    const auto moved = [](const auto& v, const auto& s) {
+      return reshard<P<data, _, model>>(layer_norm<P<_, data, _>>(v, s, s, 0.3));
+    };
+    check_second<Split, Part>(mesh, moved);
+  });
+}
+
 TEST_CASE("parameters are the same on every mesh, and as they are said to be") {
   std::vector<double> whole;
   for (const auto& [rows, columns] : {std::pair{1, 1}, {3, 2}})

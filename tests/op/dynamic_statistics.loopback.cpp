@@ -54,6 +54,11 @@ template <class T> void statistics(const ProcessMesh<Grid>& mesh) {
     same(log_sum_exp<T>("ij->i", d, Sharding{{1}}), log_sum_exp<"ij->i", P<model>>(t));
     same(softmax<T>("ij", 'j', d), softmax<"ij", 'j'>(t));
     same(log_softmax<T>("ij", 'i', d), log_softmax<"ij", 'i'>(t));
+    const auto row = random_normal<Tensor<T, model>>(mesh, {7}, 4);
+    const DynamicTensor r = random_normal<T>(mesh.core(), {7}, Sharding{{1}}, 4);
+    same(layer_norm<T>(d, r, r), layer_norm(t, row, row));
+    same(rms_norm<T>(d, r, 0.5, Sharding{{}, {0}}), rms_norm<P<_, data>>(t, row, 0.5));
+    same(layer_norm<T>(r, r, r), layer_norm(row, row, row));
   }
 }
 
@@ -286,6 +291,21 @@ TEST_CASE("what a function does not take is refused with the sentence of typed c
        "Maximum: the operands have different element types; elementwise functions do not convert");
   says([&] { (void)where(d, d, d); },
        "Select of float: the elements of the condition are not bool");
+  const DynamicTensor r = zeros<float>(mesh.core(), {6}, Sharding{{1}}),
+                      scalar = reduce<Sum>("j->", r);
+  says([&] { (void)rms_norm<float>(d, r, -1); },
+       "RMS norm of float: epsilon is negative or no number");
+  says([&] { (void)layer_norm<float>(i, r, r); }, "layer norm: ");
+  const auto says_of_shape = [](const auto& f, const char* part) {
+    CHECK_THROWS_WITH_AS(f(), doctest::Contains(part), ShapeError);
+  };
+  says_of_shape(
+      [&] { (void)layer_norm<float>(d, r, zeros<double>(mesh.core(), {6}, Sharding{{1}})); },
+      "the tensor and its scale or bias have different element types");
+  says_of_shape([&] { (void)rms_norm<float>(scalar, r); },
+                "the tensor has no dimensions; a norm is over the last one");
+  says_of_shape([&] { (void)rms_norm<float>(d, zeros<float>(mesh.core(), {5}, Sharding{{1}})); },
+                "RMS norm: ");
   says([&] { (void)where(b, d, i); }, "the operands have different element types");
   says([&] { (void)(i + 0.5); }, "stands beside elements of int32");
   says([&] { (void)exp(DynamicTensor()); }, "an empty tensor is used");

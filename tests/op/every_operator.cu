@@ -237,6 +237,8 @@ template <class T> void every_statistic(const ProcessMesh<Grid>& mesh) {
   const auto totals = variance(x, 1) + standard_deviation(x) + norm(x) + norm<1>(x) +
                       norm<infinite_norm>(x) + log_sum_exp(x) + product(x) + sum(x, deterministic);
   const auto [centre, spread] = mean_and_variance<"ij->i">(x);
+  const auto column = sum<"ij->j">(x);
+  const auto normed = layer_norm(x, column, column) + rms_norm(x, column);
   fmt::print(fmt::runtime("{}{}"), centre, spread);
   const auto softened = softmax<"ij", 'j'>(x) + log_softmax<"ij", 'i'>(x);
   fmt::print(fmt::runtime("{}{}{}"), rows, totals, to_root(softened).values.size());

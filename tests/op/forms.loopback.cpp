@@ -104,6 +104,24 @@ struct Moments : OfOne {
     return ops::Moments{parse("ij->i"), false, out};
   }
 };
+struct Normalize : Usual {
+  static constexpr OperatorKind kind = OperatorKind::normalize;
+  using Operands =
+      Tensors<Real<data, model>, Real<model>, Real<_>>;  // one of which has to be brought
+  using Out = P<data, model>;
+  static constexpr std::array extents{Extents{6, 8}, Extents{8}, Extents{8}};
+  template <class O, class B>
+  static auto typed(const auto& x, const auto& scale, const auto& bias) {
+    return layer_norm<O, B>(x, scale, bias, 0.5);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? layer_norm<double>(x[0], x[1], x[2], 0.5, *out, call)
+               : layer_norm<double>(x[0], x[1], x[2], 0.5, {}, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Normalize{detail::norm_terms(2, 3), true, 0.5, out};
+  }
+};
 struct Scan : OfOne {
   static constexpr OperatorKind kind = OperatorKind::scan;
   template <class O, class B> static auto typed(const auto& x) {
@@ -694,6 +712,7 @@ std::vector<Row> table() {
           row<Arg>(),
           row<Scan>(),
           row<Moments>(),
+          row<Normalize>(),
           row<Softmax>(),
           row<Broadcast>(),
           row<Sort>(),

@@ -13,6 +13,8 @@
 #include <tessera/plan/op/halo_exchange.hpp>
 #include <tessera/plan/op/map.hpp>
 #include <tessera/plan/op/map_several.hpp>
+#include <tessera/plan/op/moments.hpp>
+#include <tessera/plan/op/normalize.hpp>
 #include <tessera/plan/op/one_hot.hpp>
 #include <tessera/plan/op/place.hpp>
 #include <tessera/plan/op/reduce_window.hpp>
@@ -115,6 +117,10 @@ TEST_CASE("an operation answers what its struct answers") {
   check_laws(ops::Scan{detail::same_terms("ij"), 'i', Reduction::none, {}, DType::f32, both}, {x});
   check_laws(ops::Softmax{detail::same_terms("ij"), 'j', false, both}, {x});
   check_laws(ops::Softmax{detail::same_terms("ij"), 'i', true, {{}, {0}}}, {x});
+  const TensorDesc along{DType::f32, {18}, Sharding{{1}}};
+  check_laws(ops::Moments{parse("ij->i"), true, Sharding{{0}}}, {x});
+  check_laws(ops::Normalize{parse("ij,j,j->ij"), true, 1e-5, both}, {x, along, along});
+  check_laws(ops::Normalize{parse("ij,j->ij"), false, 1e-6, {{}, {0}}}, {x, along});
   check_laws(
       ops::Sort{detail::same_terms("ij"), 'j', {.descending = true, .positions = true}, both}, {x});
   check_laws(

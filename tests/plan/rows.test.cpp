@@ -154,6 +154,29 @@ TEST_CASE("what they communicate") {
   CHECK(local.also.size() == 1);
   CHECK(detail::plan_moments(rows, false, x, Sharding{{0, 1}}, mesh)
             .count(Collective::reduce_scatter) == 1);
+  // Of a layer norm the same, as floats, and of an RMS norm the squares alone; scale and bias are
+  // cut where they lie.
+  const Terms norm = parse("bv,v,v->bv");
+  const Sharding one{{}};
+  const TensorDesc factor{DType::f16, {4096}, one};
+  const Plan centred =
+      detail::plan_normalize(norm, true, 1e-5, {halves, factor, factor}, cut, mesh);
+  CHECK(centred.count(Collective::all_reduce) == 2);
+  CHECK(centred.communications() == 2);
+  CHECK(centred.payload_bytes() == 2 * 2 * (16 - 2) * 4);
+  CHECK(centred.peak_bytes < 16 * 512 * 2 + 2 * 512 * 2 + 1024);
+  CHECK(centred.also.size() == 2);
+  const Plan squares =
+      detail::plan_normalize(parse("bv,v->bv"), false, 1e-5, {halves, factor}, cut, mesh);
+  CHECK(squares.communications() == 1);
+  CHECK(squares.payload_bytes() == 2 * (16 - 2) * 4);
+  CHECK(squares.also.size() == 1);
+  CHECK(detail::plan_normalize(norm, true, 1e-5,
+                               {{DType::f32, {16, 4096}, along_rows},
+                                {DType::f32, {4096}, one},
+                                {DType::f32, {4096}, one}},
+                               along_rows, mesh)
+            .steps.size() == 1);
   // Exponents, and two limbs of integers that are scattered where the result is.
   const Plan sum = detail::plan_deterministic_sum(rows, x, row, mesh);
   CHECK(sum.count(Collective::all_reduce) == 2);

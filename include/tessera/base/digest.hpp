@@ -9,6 +9,7 @@
 ///     digest.value();
 ///
 /// Laws: equal values have equal digests, on every process and in every build of one version.
+#include <bit>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
@@ -57,6 +58,9 @@ struct Fingerprint {
 template <class T>
   requires(std::is_integral_v<T> || std::is_enum_v<T>)
 constexpr void add_to(Digest& digest, T value) { digest.add(static_cast<std::uint64_t>(value)); }
+constexpr void add_to(Digest& digest, double value) {
+  digest.add(value == 0 ? 0 : std::bit_cast<std::uint64_t>(value));  // equal zeros
+}
 template <int N> constexpr void add_to(Digest& digest, const FixedVector<char, N>& letters) {
   std::uint64_t word = static_cast<std::uint64_t>(letters.size());
   for (int i = 0; i < letters.size(); ++i) {

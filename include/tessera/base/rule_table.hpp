@@ -126,6 +126,15 @@ TESSERA_RULE(factor_types_alike, shape, "{type} and {other}",
              "the operands have different element types; a product takes one; cast one of them")
 TESSERA_RULE(update_types_alike, shape, "{type} and {other}",
              "the tensor and its updates have different element types; cast one of them")
+TESSERA_RULE(
+    norm_types_alike, shape, "{type} and {other}",
+    "the tensor and its scale or bias have different element types; a norm takes one; cast "
+    "one of them")
+TESSERA_RULE(norm_of_rows, shape, "",
+             "the tensor has no dimensions; a norm is over the last one; add one with expand_dims")
+TESSERA_RULE(epsilon_not_negative, usage, "",
+             "epsilon is negative or no number; a norm divides by the root of a variance and "
+             "epsilon; give a number of at least 0, such as 1e-5")
 TESSERA_RULE(joined_types_alike, shape, "{type} and {other}",
              "tensors that are put together have different element types; cast one of them")
 

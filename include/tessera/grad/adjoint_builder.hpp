@@ -35,6 +35,10 @@ struct AdjointStep {
   FixedVector<AdjointValue, max_operands> inputs;
   std::shared_ptr<const OwnedFunction> function;  ///< of a map, or of what makes a tensor
   Extents starts = {};                            ///< where its window begins; none: it has none
+  /// Where this result of the call has no gradient, the step is left out, and `instead` stands for
+  /// what it makes; -1: it never is.
+  int only_with = -1;
+  AdjointValue instead = {};
 };
 
 struct Adjoint {
@@ -112,7 +116,7 @@ class AdjointBuilder {
     TensorDescs descs;
     for (const AdjointValue& v : inputs) descs.push_back(desc(v));
     descs_.push_back(op.results(descs)[0]);
-    adjoint_.steps.push_back({op, inputs, std::move(function), {}});
+    adjoint_.steps.push_back({op, inputs, std::move(function)});
     return {AdjointValue::Of::step, static_cast<int>(adjoint_.steps.size()) - 1};
   }
   /// Adds an operator whose window begins where the call's does.
@@ -121,6 +125,16 @@ class AdjointBuilder {
     const AdjointValue made = add(op, inputs);
     adjoint_.steps.back().starts = call_.starts;
     return made;
+  }
+  /// Returns the number of the next step.
+  int next_step() const { return static_cast<int>(adjoint_.steps.size()); }
+  /// Leaves the steps from `first` on, at least one, out where result k has no gradient; `instead`
+  /// then stands for what the last of them makes: a tensor of the same description, which that step
+  /// reads.
+  void only_with(int k, int first, AdjointValue instead) {
+    for (int step = first; step < next_step(); ++step)
+      adjoint_.steps[static_cast<std::size_t>(step)].only_with = k;
+    adjoint_.steps.back().instead = instead;
   }
   /// The value under another sharding.
   AdjointValue reshard(AdjointValue v, const Sharding& to);

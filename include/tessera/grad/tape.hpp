@@ -95,6 +95,8 @@ class Tape final : public Taker {
 
   TESSERA_FUNCTION TensorCore take_one(const Request& r);
   TESSERA_FUNCTION TensorCore take_epilogue(const Request& r);
+  /// A call with further results that writes a destination: it is made anew, and copied.
+  TESSERA_FUNCTION TensorCore take_copied(const Request& r);
   TESSERA_FUNCTION void record(const Request& r, const std::vector<TensorCore>& results,
                                unsigned wanted);
   int add_value(const TensorCore& x, const Sharding* under = nullptr);

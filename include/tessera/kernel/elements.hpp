@@ -61,8 +61,14 @@ struct SoftmaxKernels {
 };
 
 /// The kernel of means and variances, compiled in the same way for real and complex elements.
-using MomentsKernel = void (*)(const LocalReduce& work, const void* from, const void* centre,
-                               double scale, void* mean, void* variance);
+using MomentsKernel = void (*)(const LocalReduce& work, bool centred, const void* from,
+                               const void* centre, double scale, void* mean, void* variance);
+
+struct NormalizeMemory;
+/// The kernel of layer norm and RMS norm, compiled in the same way for real elements; `over_n`: one
+/// over the elements of a whole row.
+using NormalizeKernel = void (*)(const LocalNormalize& work, double over_n,
+                                 const NormalizeMemory& at);
 
 /// The kernels of windows: each compiled for the element types of calls of its operator, and of
 /// use_element.
@@ -100,6 +106,7 @@ inline const ElementKernels* element_kernels[dtypes] = {};
 inline const RowKernels* row_kernels[dtypes] = {};
 inline SoftmaxKernels softmax_kernels[dtypes] = {};
 inline MomentsKernel moments_kernels[dtypes] = {};
+inline NormalizeKernel normalize_kernels[dtypes] = {};
 inline WindowKernels window_kernels[dtypes] = {};
 inline const IndexedKernels* indexed_kernels[dtypes] = {};
 inline const SortKernels* sort_kernels[dtypes] = {};
@@ -134,6 +141,12 @@ inline const SoftmaxKernels& softmax_kernels_of(DType type) {
 
 inline MomentsKernel moments_kernel_of(DType type) {
   const MomentsKernel kernel = moments_kernels[static_cast<int>(type)];
+  if (kernel == nullptr) no_kernels(type);
+  return kernel;
+}
+
+inline NormalizeKernel normalize_kernel_of(DType type) {
+  const NormalizeKernel kernel = normalize_kernels[static_cast<int>(type)];
   if (kernel == nullptr) no_kernels(type);
   return kernel;
 }

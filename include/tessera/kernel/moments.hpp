@@ -18,7 +18,8 @@
 
 namespace tessera::detail {
 
-/// The memory of elements T and of what is made of them; `centre` and `mean` may be null.
+/// The memory of elements T and of what is made of them; `mean` may be null. With no `centre`
+/// distances are to the mean, or where they are not `centred` to zero.
 template <class T> struct MomentsMemory {
   using C = ComputeType<T>;
   using Square = PartType<C>;
@@ -27,6 +28,7 @@ template <class T> struct MomentsMemory {
   C* mean;
   Square* variance;
   double scale;
+  bool centred;
 
   void put(Index output, C base, const Moments<TotalType<T>>& made) const {
     using Sum = TotalType<T>;
@@ -47,10 +49,11 @@ template <class T, bool About>
     return memory.x == nullptr ? memory.x : memory.x + shape.kept.offset(output);
   };
   const auto centre = [&](Index output) -> const C* {
-    return About ? memory.centre + output : nullptr;
+    return memory.centre == nullptr ? nullptr : memory.centre + output;
   };
   const auto base = [&](Index output) {
-    return About ? *centre(output) : shape.reduced.size > 0 ? base_of(at(output)) : C{};
+    if constexpr (About) return memory.centre == nullptr ? C{} : memory.centre[output];
+    return shape.reduced.size > 0 ? base_of(at(output)) : C{};
   };
   with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
     reduce_items<moments_strip>(
@@ -79,9 +82,10 @@ template <class T> struct SquareLanes {
     for (Index i = begin; i < end; ++i) {
       const T* p = from + shape.kept.offset(i / lanes);
       double total = 0;
+      const C from_here = centre == nullptr ? C{} : centre[i / lanes];
       for (Index e = i % lanes; e < shape.reduced.size; e += lanes)
         total += static_cast<double>(
-            squared_size(static_cast<C>(p[shape.reduced.offset(e)]) - centre[i / lanes]));
+            squared_size(static_cast<C>(p[shape.reduced.offset(e)]) - from_here));
       to[i] = total;
     }
   }
@@ -90,9 +94,10 @@ template <class T> struct SquareLanes {
 template <class T> void moments_on_device(const ReduceShape& shape, const MomentsMemory<T>& at) {
   using C = ComputeType<T>;
   const Index outputs = shape.kept.size, length = shape.reduced.size;
-  const Scratch<C> made(at.centre == nullptr && at.mean == nullptr ? outputs : 1);
+  const bool own_mean = at.centre == nullptr && at.centred;
+  const Scratch<C> made(own_mean && at.mean == nullptr ? outputs : 1);
   const C* centre = at.centre;
-  if (centre == nullptr) {
+  if (own_mean) {
     C* const mean = at.mean != nullptr ? at.mean : made.data();
     reduce_device<Reduction::sum, TotalType<T>>(shape, at.x, mean, at.scale);
     centre = mean;
@@ -106,17 +111,20 @@ template <class T> void moments_on_device(const ReduceShape& shape, const Moment
 }
 
 template <class T>
-void moments_elements(const LocalReduce& work, const void* from, const void* centre, double scale,
-                      void* mean, void* variance) {
+void moments_elements(const LocalReduce& work, bool centred, const void* from, const void* centre,
+                      double scale, void* mean, void* variance) {
   const ReduceShape shape = reduce_shape(work);
   if (shape.kept.size == 0) return;
   using Memory = MomentsMemory<T>;
-  const Memory memory{static_cast<const T*>(from), static_cast<const typename Memory::C*>(centre),
+  const Memory memory{static_cast<const T*>(from),
+                      static_cast<const typename Memory::C*>(centre),
                       static_cast<typename Memory::C*>(mean),
-                      static_cast<typename Memory::Square*>(variance), scale};
+                      static_cast<typename Memory::Square*>(variance),
+                      scale,
+                      centred};
   if constexpr (kernels_on_host)
     reduce_host(shape, &memory, nullptr, scale,
-                centre == nullptr ? moments_part<T, false> : moments_part<T, true>,
+                centred && centre == nullptr ? moments_part<T, false> : moments_part<T, true>,
                 sizeof(Moments<TotalType<T>>), moments_strip);
   else
     moments_on_device<T>(shape, memory);
@@ -124,10 +132,11 @@ void moments_elements(const LocalReduce& work, const void* from, const void* cen
 
 /// Writes, for each element that is kept, the sum of what is reduced to it times `scale` (1 / n
 /// makes a mean), and the sum of squared distances to the mean, times `scale`. With `centre`, which
-/// has an element for each that is kept, the distances are to it. `mean` may be null. Both are of
-/// the type that elements are computed in; squares are real. Communication: none.
+/// has an element for each that is kept, the distances are to it; where they are not `centred`, to
+/// zero. `mean` may be null, and is not written in these two cases. Both are of the type that
+/// elements are computed in; squares are real. Communication: none.
 inline void moments(DType type, const LocalReduce& work, const void* from, const void* centre,
-                    double scale, void* mean, void* variance) {
-  moments_kernel_of(type)(work, from, centre, scale, mean, variance);
+                    double scale, void* mean, void* variance, bool centred = true) {
+  moments_kernel_of(type)(work, centred, from, centre, scale, mean, variance);
 }
 }  // namespace tessera::detail

@@ -41,11 +41,12 @@ template <Element T> void use_indexed() {
   use_tensor_of<T>();
   TESSERA_REGISTER(registered_indexed<T>);
 }
-/// The same for calls that run along rows of them, for a softmax, for variances, for sorts, and for
-/// each operator of windows.
+/// The same for calls that run along rows of them, for a softmax, for variances, for norms, for
+/// sorts, and for each operator of windows.
 template <Element T> void use_rows_of() { TESSERA_REGISTER(registered_rows<T>); }
 template <Element T> void use_softmax_of() { TESSERA_REGISTER(registered_softmax<T>); }
 template <Element T> void use_moments_of() { TESSERA_REGISTER(registered_moments<T>); }
+template <Element T> void use_normalize_of() { TESSERA_REGISTER(registered_normalize<T>); }
 template <Element T> void use_sort_of() { TESSERA_REGISTER(registered_sort<T>); }
 template <Element T> void use_convolve_of() { TESSERA_REGISTER(registered_convolve<T>); }
 template <Element T> void use_reduce_window_of() { TESSERA_REGISTER(registered_reduce_window<T>); }
@@ -62,6 +63,7 @@ template <Element T> void use_element() {
   detail::use_rows_of<T>();
   detail::use_softmax_of<T>();
   detail::use_moments_of<T>();
+  detail::use_normalize_of<T>();
   detail::use_sort_of<T>();
   detail::use_convolve_of<T>();
   detail::use_reduce_window_of<T>();

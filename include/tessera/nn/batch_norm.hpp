@@ -13,7 +13,18 @@
 #include <tuple>
 #include <type_traits>
 
-#include <tessera/nn/layer_norm.hpp>
+#include <tessera/grad/custom_gradient.hpp>
+#include <tessera/kernel/functions/normalize.hpp>
+#include <tessera/nn/detail/letters.hpp>
+#include <tessera/nn/parameters.hpp>
+#include <tessera/nn/under.hpp>
+#include <tessera/op/arithmetic.hpp>
+#include <tessera/op/cast.hpp>
+#include <tessera/op/functions.hpp>
+#include <tessera/op/map.hpp>
+#include <tessera/op/reduce.hpp>
+#include <tessera/op/variance.hpp>
+#include <tessera/tensor/tree.hpp>
 
 namespace tessera {
 
@@ -49,6 +60,13 @@ template <class X, class Row> struct BatchNormed {
 };
 
 namespace detail {
+/// Returns x with elements of type T.
+template <class T, class A> auto as_elements(const A& x) {
+  if constexpr (std::is_same_v<T, typename A::value_type>)
+    return x;
+  else
+    return cast<T>(x);
+}
 /// The letters of batch norm's maps: a row for all places.
 constexpr Equation by_channel(int rank, std::string_view pattern) {
   return equation_of(rank - 1, pattern);
@@ -85,15 +103,15 @@ auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, double epsilon =
       [](const auto& d, const A& v, const auto& centre, const auto& inverse, const S& scale) {
         const A& dy = d.y;
         const auto product = map<detail::by_channel(A::rank, "*y,*y,y,y->*y"), typename A::spec>(
-            fn::ScaleGradient{}, dy, v, centre, inverse);
+            fn::ScaleGradient{}, dy, v, inverse, centre);
         const auto by_scale = sum<to_row, typename S::spec>(product);
         const auto by_bias = sum<to_row, typename S::spec>(detail::widened(dy, Where{}));
         const auto wide = detail::widened(scale, Where{});
         const Index n = v.size() / (v.extent(A::rank - 1) > 0 ? v.extent(A::rank - 1) : 1);
         return std::tuple<A, S, S>(
             map<detail::by_channel(A::rank, "*y,*y,y,y,y,y,y->*y"), typename A::spec>(
-                fn::NormGradient{n > 0 ? 1.0 / static_cast<double>(n) : 0}, dy, v, centre, inverse,
-                scale, by_bias * wide, by_scale * wide),
+                fn::NormGradient{n > 0 ? 1.0 / static_cast<double>(n) : 0}, dy, v, inverse, scale,
+                by_scale * wide, centre, by_bias * wide),
             detail::as_elements<T>(by_scale), detail::as_elements<T>(by_bias));
       },
       where);

@@ -43,6 +43,7 @@ enum class OperatorKind : std::uint8_t {
   dynamic_update_slice,
   softmax,
   moments,
+  normalize,
   create,
   broadcast
 };
@@ -115,6 +116,8 @@ constexpr std::string_view name_of(OperatorKind kind) {
       return "softmax";
     case OperatorKind::moments:
       return "moments";
+    case OperatorKind::normalize:
+      return "normalize";
     case OperatorKind::create:
       return "create";
     case OperatorKind::broadcast:
@@ -154,8 +157,9 @@ enum class StepKind : std::uint8_t {
   exp_sum,  ///< of a line, the sum of the exponentials of what its elements are below its largest
   softmax,  ///< of each line
   log_softmax,
-  moments,  ///< of each row, the sum of squared distances to its mean, and the mean
-  create    ///< a block of no other tensor
+  moments,    ///< of each row, the sum of squared distances to its mean, and the mean
+  normalize,  ///< of each row, by its mean and variance, which may be given
+  create      ///< a block of no other tensor
 };
 /// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) {
@@ -222,6 +226,8 @@ constexpr std::string_view name_of(StepKind kind) {
       return "log-softmax";
     case StepKind::moments:
       return "moments";
+    case StepKind::normalize:
+      return "normalize";
     case StepKind::create:
       return "create";
   }

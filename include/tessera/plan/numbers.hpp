@@ -93,6 +93,7 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     case StepKind::softmax:
     case StepKind::log_softmax:
     case StepKind::moments:
+    case StepKind::normalize:
       return block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at);
     case StepKind::map:
     case StepKind::arrange:

@@ -91,6 +91,8 @@ struct Step {
   Index slab = 0;          ///< bytes that one round moves, when there are several
   std::int8_t along = -1;  ///< the dimension of a scan or a sort
   ScanOptions scan;
+  bool centred = true;  ///< for moments and a normalize: about means, else about zero
+  double epsilon = 0;   ///< for a normalize: is added to variances
   OutOfRange out_of_range = OutOfRange::clamp;  ///< for a take or scatter
   AxisGroup node;  ///< for a step that goes to the network in one call: its members on one node
   /// For a step that takes regions: the plan's region from its first input to its output; the

@@ -59,9 +59,6 @@ template <class First, class... Rest> struct CommonMesh {
   static_assert(said());
   using type = typename First::mesh_type;
 };
-/// Chooses a type and instantiates neither: std::conditional would be one more class for each call.
-template <bool> struct Choose { template <class Yes, class> using type = Yes; };
-template <> struct Choose<false> { template <class, class No> using type = No; };
 
 /// S, or a substitute when the call has a mistake.
 template <bool Sound, class S>

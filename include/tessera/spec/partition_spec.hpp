@@ -31,6 +31,11 @@ template <class Kind, class... A> struct Unreduced {};
 template <class... Dims> struct PartitionSpec { static constexpr int entries = sizeof...(Dims); };
 
 namespace detail {
+/// Chooses a type and instantiates neither: std::conditional would be one more class for each
+/// choice.
+template <bool> struct Choose { template <class Yes, class> using type = Yes; };
+template <> struct Choose<false> { template <class, class No> using type = No; };
+
 template <class... A> struct AxisPack {};  // partial axes, sorted by their full name
 
 template <class Pack, class A> struct InsertSorted;
@@ -44,8 +49,8 @@ template <class A, class... Rest> struct InsertSorted<AxisPack<A, Rest...>, A> {
 };
 template <class First, class... Rest, class A> struct InsertSorted<AxisPack<First, Rest...>, A> {
   static constexpr bool before = full_type_name<A>() < full_type_name<First>();
-  using type = typename std::conditional_t<
-      before, std::type_identity<AxisPack<A, First, Rest...>>,
+  using type = typename Choose<before>::template type<
+      std::type_identity<AxisPack<A, First, Rest...>>,
       Prepend<typename InsertSorted<AxisPack<Rest...>, A>::type, First>>::type;
 };
 template <class Kind, class Pack> struct ToUnreduced;
@@ -72,9 +77,10 @@ template <class Kind> struct IsNothing<Unreduced<Kind>> : std::true_type {};
 template <class Spec, class... D> struct CanonicalSpec { using type = Spec; };
 template <class... Done, class First, class... Rest>
 struct CanonicalSpec<PartitionSpec<Done...>, First, Rest...>
-    : CanonicalSpec<std::conditional_t<IsNothing<First>::value, PartitionSpec<Done...>,
-                                       PartitionSpec<Done..., typename CanonicalDim<First>::type>>,
-                    Rest...> {
+    : CanonicalSpec<
+          typename Choose<IsNothing<First>::value>::template type<
+              PartitionSpec<Done...>, PartitionSpec<Done..., typename CanonicalDim<First>::type>>,
+          Rest...> {
   static_assert(!IsUnreduced<First>::value || sizeof...(Rest) == 0,
                 "[tessera] Unreduced stands in the middle of a spec; a spec has one entry for each "
                 "dimension and then at most one Unreduced<Kind, axes...>; put it last");

@@ -13,6 +13,7 @@
 #include <tessera/grad/adjoint/halo_exchange.hpp>
 #include <tessera/grad/adjoint/map.hpp>
 #include <tessera/grad/adjoint/moments.hpp>
+#include <tessera/grad/adjoint/normalize.hpp>
 #include <tessera/grad/adjoint/reduce_window.hpp>
 #include <tessera/grad/adjoint/scan.hpp>
 #include <tessera/grad/adjoint/scatter.hpp>
@@ -37,8 +38,8 @@ TESSERA_FUNCTION Adjoint adjoint(const AdjointCall& call, unsigned wanted) {
   if (!adjoint_of_any<ops::Einsum, ops::Reduce, ops::Map, ops::Reshard, ops::Transpose,
                       ops::Reshape, ops::Broadcast, ops::Slice, ops::Pad, ops::Reverse, ops::Roll,
                       ops::Shift, ops::Concatenate, ops::Update, ops::Softmax, ops::Moments,
-                      ops::Scan, ops::Take, ops::Scatter, ops::Sort, ops::DynamicSlice,
-                      ops::DynamicUpdateSlice, ops::Convolve, ops::ReduceWindow,
+                      ops::Normalize, ops::Scan, ops::Take, ops::Scatter, ops::Sort,
+                      ops::DynamicSlice, ops::DynamicUpdateSlice, ops::Convolve, ops::ReduceWindow,
                       ops::SelectAndScatter, ops::HaloExchange>(call, build))
     build.miss(
         "the operator " + std::string(call.operation.name()) +

@@ -39,9 +39,13 @@ inline void adjoint_of(const ops::Moments& op, AdjointBuilder& build) {
   const AdjointValue by_variance = mapped(build, {{made, own, made}, own},
                                           {g, build.operand(0), mean}, x.type, to.sharding, back);
   if (!op.with_mean) return build.set(0, by_variance);
+  const int first = build.next_step();
   const AdjointValue by_mean = repeated(
       build, converted(build, scaled(build, build.cotangent(1), over_n), x.type), made, own, to);
-  build.set(0, mapped(build, {by_variance, by_mean}, function_of<2>(x.type, fn::Add{})));
+  const AdjointValue both =
+      mapped(build, {by_variance, by_mean}, function_of<2>(x.type, fn::Add{}));
+  build.only_with(1, first, by_variance);
+  build.set(0, both);
 }
 
 }  // namespace tessera::detail

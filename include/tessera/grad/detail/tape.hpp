@@ -116,13 +116,28 @@ TESSERA_FUNCTION TensorCore Tape::take_epilogue(const Request& r) {
   return take_one({after, operands, r.site, r.extras});
 }
 
+TESSERA_FUNCTION TensorCore Tape::take_copied(const Request& r) {
+  Request alone = r;
+  alone.extras.into = nullptr;
+  alone.extras.destination = Destination::fresh;
+  const TensorCore made = take_one(alone);
+  const Term letters = letters_of(made.desc());
+  const auto copy = conversion(made.type(), made.type());
+  Extras extras = into(*r.extras.into);
+  extras.kernel = copy->kernel();
+  const ops::Map map{{{letters}, letters}, made.type(), Linearity::linear, made.sharding()};
+  return take_one({map, {&made}, r.site, extras});
+}
+
 TESSERA_FUNCTION TensorCore Tape::take_one(const Request& r) {
   const unsigned wanted = followed(r.operands);
   std::vector<TensorCore> also;
   Request all = r;
-  if (wanted != 0 && all.extras.also == nullptr && r.extras.into == nullptr &&
-      r.operation.results(descs_of(r.operands)).size() > 1)
+  if (wanted != 0 && all.extras.also == nullptr &&
+      r.operation.results(descs_of(r.operands)).size() > 1) {
+    if (r.extras.into != nullptr) return take_copied(r);
     all.extras.also = &also;
+  }
   const TensorCore result = run(all);
   if (wanted != 0) {
     std::vector<TensorCore> results{result};
@@ -228,6 +243,9 @@ TESSERA_FUNCTION void Tape::run_back(Node& node, std::size_t number_of_node) {
     any = any || cotangents.back().defined();
   }
   if (!any) return;
+  unsigned absent = 0;
+  for (std::size_t k = 0; k < cotangents.size(); ++k)
+    if (!cotangents[k].defined()) absent |= 1u << k;
   const auto cotangent = [&](std::size_t k) -> const TensorCore& {
     TensorCore& g = cotangents[k];
     if (!g.defined()) g = filled(node.mesh, AdjointBuilder::finished(node.made[k]), 0, site);
@@ -268,9 +286,20 @@ TESSERA_FUNCTION void Tape::run_back(Node& node, std::size_t number_of_node) {
     if (v.of == AdjointValue::Of::step) last[static_cast<std::size_t>(v.number)] = by;
   };
   for (std::size_t k = 0; k < steps.size(); ++k)
-    for (const AdjointValue& v : steps[k].inputs) used(v, k);
+    for (const AdjointValue& v : steps[k].inputs) used(v, k);  // `instead` is one of them
   for (const AdjointValue& g : node.adjoint.gradients) used(g, steps.size());
+  const auto release = [&](std::size_t k) {
+    for (const AdjointValue& v : steps[k].inputs)
+      if (const auto step = static_cast<std::size_t>(v.number);
+          v.of == AdjointValue::Of::step && last[step] == k)
+        made[step] = TensorCore();
+  };
   for (std::size_t k = 0; k < steps.size(); ++k) {
+    if (steps[k].only_with >= 0 && (absent >> steps[k].only_with & 1) != 0) {
+      if (steps[k].instead.known()) made[k] = value(steps[k].instead);
+      release(k);
+      continue;
+    }
     OperandList operands;
     for (const AdjointValue& v : steps[k].inputs) operands.push_back(&value(v));
     Extras extras{.mesh = &node.mesh};
@@ -280,10 +309,7 @@ TESSERA_FUNCTION void Tape::run_back(Node& node, std::size_t number_of_node) {
     const bool passes = !sum.partial.empty() && passes_to(node) >= 0;
     made[k] = passes ? run({passing(steps[k].operation, sum), operands, site, extras})
                      : run({steps[k].operation, operands, site, extras});
-    for (const AdjointValue& v : steps[k].inputs)
-      if (const auto step = static_cast<std::size_t>(v.number);
-          v.of == AdjointValue::Of::step && last[step] == k)
-        made[step] = TensorCore();
+    release(k);
   }
   for (std::size_t i = 0; i < node.operands.size(); ++i)
     if (const AdjointValue g = node.adjoint.gradients[static_cast<int>(i)];

@@ -207,7 +207,7 @@ TESSERA_INLINE inline void strip_moments(const OffsetBox& reduced, const T* p, I
   for (Index j = 0; j < width; ++j) {
     sum[j] = Sum{};
     squares[j] = 0;
-    base[j] = About ? about[j] : base_of(p + j * stride);
+    base[j] = !About ? base_of(p + j * stride) : about == nullptr ? C{} : about[j];
   }
   RowWalk walk(rows, begin);
   // Joins `count` rows, as LineMoments does.

@@ -20,6 +20,7 @@
 #include <tessera/kernel/join.hpp>
 #include <tessera/kernel/moments.hpp>
 #include <tessera/kernel/narrow.hpp>
+#include <tessera/kernel/normalize.hpp>
 #include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/reduce_window.hpp>
@@ -118,6 +119,12 @@ template <class T>
 inline const bool registered_moments = [] {
   if constexpr (RealElement<T> || ComplexElement<T>)
     moments_kernels[static_cast<int>(dtype_of<T>)] = &moments_elements<T>;
+  return true;
+}();
+template <class T>
+inline const bool registered_normalize = [] {
+  if constexpr (RealElement<T>)
+    normalize_kernels[static_cast<int>(dtype_of<T>)] = &normalize_elements<T>;
   return true;
 }();
 template <class T>

@@ -132,6 +132,7 @@ inline KernelWork kernel_work(const Plan& plan, const Step& step) {
     case StepKind::exp_sum:
     case StepKind::softmax:
     case StepKind::log_softmax:
+    case StepKind::normalize:
       return lines_work(plan, step, at);
     case StepKind::sort:
     case StepKind::order:

@@ -17,6 +17,7 @@
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/moments.hpp>
 #include <tessera/kernel/narrow.hpp>
+#include <tessera/kernel/normalize.hpp>
 #include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/reduce_window.hpp>
@@ -153,6 +154,26 @@ inline void compute_merge(const Plan& plan, const KernelCall& kernel, const Kern
   tessera::detail::merge(plan.slots[plan.steps[kernel.step].in[0]].desc.type, work.lines, runs);
 }
 
+/// Normalizes rows: the inputs of the step are x, its scale, perhaps a bias, and then what is known
+/// of the rows. (A bias has the letter of the scale, which no row has.)
+inline void normalize_rows(const Plan& plan, const KernelCall& kernel, double over_n,
+                           const KernelData& at) {
+  const Step& step = plan.steps[kernel.step];
+  const auto& lines = *std::get_if<LocalScan>(&kernel.work);
+  LocalNormalize work{lines.outer, lines.n, step.epsilon, step.centred};
+  work.biased =
+      step.in.size() > 2 && plan.slots[step.in[2]].labels == plan.slots[step.in[1]].labels;
+  work.known = step.in.size() > (work.biased ? 3 : 2);
+  NormalizeMemory rows{.x = at.in[0], .scale = at.in[1], .y = at.out};
+  std::size_t k = 2;
+  if (work.biased) rows.bias = at.in[k++];
+  if (work.known) rows.known_variance = at.in[k++];
+  if (work.known && work.centred) rows.known_mean = at.in[k++];
+  rows.inverse = const_cast<void*>(at.in[k++]);  // and what else it writes
+  if (!work.known && work.centred) rows.mean = const_cast<void*>(at.in[k]);
+  tessera::detail::normalize(at.types[0], work, over_n, rows);
+}
+
 /// Lets the user's function write a block.
 inline void make_block(const Plan& plan, const Slot& made, const MapKernel& kernel, void* out) {
   if (kernel.make == nullptr) return;
@@ -183,8 +204,11 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
       const Step& step = plan.steps[kernel.step];
       void* const mean = step.also.empty() ? nullptr : const_cast<void*>(at.in[1]);
       return tessera::detail::moments(type, *std::get_if<LocalReduce>(&kernel.work), in,
-                                      step.in.size() > 1 ? second : nullptr, scale, mean, out);
+                                      step.in.size() > 1 ? second : nullptr, scale, mean, out,
+                                      step.centred);
     }
+    case StepKind::normalize:
+      return normalize_rows(plan, kernel, scale, at);
     case StepKind::round:
       return tessera::detail::narrow(made.desc.type, in, out,
                                      made.bytes / static_cast<Index>(size_of(made.desc.type)));

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Layer norm and RMS norm of the rows of a block: a row's mean and variance are found, and then it
+/// is normalized while it is in the cache.
+///
+///     // y = (x - mean) / sqrt(variance + epsilon) scale + bias, of 2 rows of 3
+///     detail::normalize(DType::f32, {.rows = 2, .n = 3, .biased = true}, 1.0 / 3, {.x = x, .scale = scale, .bias = bias, .y = y, .inverse = inverse, .mean = mean});
+///
+/// Laws: the bits depend only on the shape, not on threads; no digits cancel where means are large
+/// beside deviations; half types are computed in float and rounded once.
+#include <tessera/kernel/detail/map_loops.hpp>
+#include <tessera/kernel/functions/exponential.hpp>
+#include <tessera/kernel/moments.hpp>
+
+namespace tessera::detail {
+
+/// The memory of a norm of elements T, computed in C: x and y of rows x n; scale, and bias where
+/// there is one, of n. Of each row, in C: its variance and mean where they are known; and what is
+/// made, one over its deviation and, where it is not known, the mean of a centred row.
+struct NormalizeMemory {
+  const void *x = nullptr, *scale = nullptr, *bias = nullptr;
+  const void *known_variance = nullptr, *known_mean = nullptr;
+  void *y = nullptr, *inverse = nullptr, *mean = nullptr;
+};
+
+/// An element of a row whose numbers are known; half types come as floats.
+template <class C> struct NormalizedBy {
+  C mean, inverse;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T scale) const {
+    return (x - mean) * inverse * scale;
+  }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T scale, T bias) const {
+    return (x - mean) * inverse * scale + bias;
+  }
+};
+
+template <class T> struct NormalizeRows {
+  using C = ComputeType<T>;
+  LocalNormalize work;
+  double over_n;
+  const T *x, *scale, *bias;
+  const C *variance, *centre;  // null: rows are read twice
+  C *inverse, *mean;
+  T* y;
+  Index pieces = 1;       // of a row, on the host
+  bool inverses = false;  // makes these alone
+
+  KOKKOS_FUNCTION C mean_of(Index row) const { return work.centred ? centre[row] : C{}; }
+  KOKKOS_FUNCTION C inverse_of(C v) const { return fn::Rsqrt{}(v + static_cast<C>(work.epsilon)); }
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    if (inverses) {
+      for (Index i = begin; i < end; ++i) inverse[i] = inverse_of(variance[i]);
+    } else if constexpr (kernels_on_host) {
+      // A few rows at a time, which the second cache holds: memory delivers them side by side.
+      const Index some = max_of(1, (Index{128} << 10) / max_of(1, work.n * Index{sizeof(T)}));
+      for (Index i = begin; i < end; i += some) {
+        const Index last = min_of(i + some, end);
+        if (variance == nullptr)
+          for (Index row = i; row < last; ++row) find(row);
+        for (Index item = i; item < last; ++item) piece(item / pieces, item % pieces);
+      }
+    } else {
+      for (Index i = begin; i < end; ++i) element(i / work.n, i % work.n);
+    }
+  }
+
+ private:
+  KOKKOS_FUNCTION void element(Index row, Index j) const {
+    const NormalizedBy<C> f{mean_of(row), inverse[row]};
+    const Index i = row * work.n + j;
+    const C wide = static_cast<C>(x[i]), factor = static_cast<C>(scale[j]);
+    y[i] = static_cast<T>(work.biased ? f(wide, factor, static_cast<C>(bias[j])) : f(wide, factor));
+  }
+  void piece(Index row, Index k) const {
+    const Index each = ceil_div(work.n, pieces), first = min_of(work.n, k * each);
+    const Index n = min_of(each, work.n - first), at = row * work.n + first;
+    const NormalizedBy<C> f{mean_of(row), inverse[row]};
+    if (work.biased)
+      loop(f, n, y + at, x + at, scale + first, bias + first);
+    else
+      loop(f, n, y + at, x + at, scale + first);
+  }
+  template <class... In>
+  static void loop(const NormalizedBy<C>& f, Index n, T* out, const In*... in) {
+    if constexpr (std::is_same_v<T, C>)
+      map_loop(f, n, out, in...);
+    else
+      map_loop(as_promoted<T, NormalizedBy<C>, In...>(f), n, out, in...);
+  }
+  void find(Index row) const {
+    C spread;
+    work.centred ? find<false>(row, spread) : find<true>(row, spread);
+    inverse[row] = inverse_of(spread);
+  }
+  /// As moments_part computes it.
+  template <bool AboutZero> [[gnu::noinline]] void find(Index row, C& spread) const {
+    const T* const from = x + row * work.n;
+    with_wide_vectors<computes_much>([&]() TESSERA_INLINE {
+      const C base = AboutZero ? C{} : base_of(from);
+      Moments<TotalType<T>> total;
+      for (Index c = 0; c < work.n; c += line_chunk_elements) {
+        LineMoments<T, AboutZero> chunk{base};
+        const Index end = min_of(work.n, c + line_chunk_elements);
+        for (Index i = c; i < end; i += moments_piece)
+          chunk.take(from + i, min_of(moments_piece, end - i));
+        total.join(chunk.whole, AboutZero);
+      }
+      MomentsMemory<T>{nullptr, nullptr, AboutZero ? nullptr : mean + row, &spread, over_n, true}
+          .put(0, base, total);
+    });
+  }
+};
+
+template <class T>
+void normalize_elements(const LocalNormalize& work, double over_n, const NormalizeMemory& at) {
+  using C = ComputeType<T>;
+  if (work.rows == 0) return;
+  NormalizeRows<T> body{work,
+                        over_n,
+                        static_cast<const T*>(at.x),
+                        static_cast<const T*>(at.scale),
+                        static_cast<const T*>(at.bias),
+                        static_cast<const C*>(at.known_variance),
+                        static_cast<const C*>(work.known ? at.known_mean : at.mean),
+                        static_cast<C*>(at.inverse),
+                        static_cast<C*>(at.mean),
+                        static_cast<T*>(at.y)};
+  const Index elements = work.rows * work.n;
+  const bool few = work.rows < 4 * host_threads() && host_threads() > 1;
+  const bool apart = !kernels_on_host || work.n == 0 || (few && work.n >= 32768);
+  if (!work.known && !apart)
+    return launch("tessera::normalize", work.rows, max_of(1, 16384 / work.n), body);
+  // Few rows are normalized in pieces, so that there is work for all threads.
+  const Scratch<C> made(work.known ? 0 : work.rows);
+  if (!work.known) {
+    const LocalReduce rows{{work.rows}, {work.n}, {work.n}, {1}};
+    moments_elements<T>(rows, work.centred, at.x, nullptr, over_n, at.mean, made.data());
+    body.variance = made.data();
+  }
+  body.inverses = true;
+  launch("tessera::normalize", work.rows, 4096, body);
+  if (elements == 0) return;
+  body.inverses = false;
+  body.pieces = few ? max_of(1, work.n / 16384) : 1;
+  const Index items = kernels_on_host ? work.rows * body.pieces : elements;
+  launch("tessera::normalize", items, max_of(1, 16384 / (elements / items)), body);
+}
+
+/// Writes the norm of rows of x to y, and one over each row's deviation, and its mean where that is
+/// subtracted; `over_n` is one over the elements of a whole row. Communication: none.
+inline void normalize(DType type, const LocalNormalize& work, double over_n,
+                      const NormalizeMemory& at) {
+  normalize_kernel_of(type)(work, over_n, at);
+}
+}  // namespace tessera::detail
