@@ -169,6 +169,8 @@ TESSERA_AVX512_ALONE void short_loop(const F f, Index n, R* out, const RowOperan
   const auto bytes = [&](auto lane) { return static_cast<std::size_t>(n - i) * sizeof(lane); };
   [&](ShortLanes<T>&&... rest) TESSERA_AVX512_INLINE {
     ShortLanes<R> made;
+    // Not all bits are a truth value.
+    (std::memset(static_cast<void*>(rest.lane), 0, sizeof(rest.lane)), ...);
     (std::memcpy(rest.lane, in.at(i), bytes(T{})), ...);
     map_lanes(f, made.lane, rest.lane...);
     std::memcpy(out + i, made.lane, bytes(R{}));
