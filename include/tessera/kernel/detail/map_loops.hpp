@@ -33,6 +33,8 @@ TESSERA_INLINE inline void loop_by(const F f, Index n, R* out, const T*... in) {
 }
 template <class W, class F, class... T>
 TESSERA_INLINE inline bool all_fit(const F f, Index n, const T*... in) {
+  if constexpr (HasBounds<F, W, T...>)
+    if (const Fit fit = f.bounds(W{}, n, in...); fit != Fit::unsure) return fit == Fit::all;
   unsigned rare = 0;
   TESSERA_SIMD_OR(rare)
   for (Index i = 0; i < n; ++i) rare |= static_cast<unsigned>(!f.fits(W{}, in[i]...));

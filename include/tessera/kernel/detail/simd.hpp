@@ -15,7 +15,8 @@
 ///       for (Index i = 0; i < n; ++i) out[i] = f(in[i]);
 ///     });
 // TESSERA_SIMD_OR(x) says the same of iterations that or into x, and TESSERA_SIMD_BOUNDS(low, high)
-// of those that keep the least in `low` and the greatest in `high`.
+// of those that keep the least in `low` and the greatest in `high`, and TESSERA_SIMD_MOST(x, y) of
+// those that keep the greatest in x and in y.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define TESSERA_SIMD
 #elif defined(__clang__)
@@ -34,9 +35,11 @@
 #define TESSERA_SIMD_OR(x) TESSERA_PRAGMA(omp simd reduction(| : x))
 #define TESSERA_SIMD_BOUNDS(low, high) \
   TESSERA_PRAGMA(omp simd reduction(min : low) reduction(max : high))
+#define TESSERA_SIMD_MOST(x, y) TESSERA_PRAGMA(omp simd reduction(max : x, y))
 #else
 #define TESSERA_SIMD_OR(x)
 #define TESSERA_SIMD_BOUNDS(low, high)
+#define TESSERA_SIMD_MOST(x, y)
 #endif
 
 #define TESSERA_INLINE __attribute__((always_inline))

@@ -14,6 +14,7 @@
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/detail/double_power.hpp>
 #include <tessera/kernel/functions/detail/float_power.hpp>
+#include <tessera/kernel/functions/detail/power_bounds.hpp>
 #include <tessera/kernel/functions/detail/short_math.hpp>
 
 namespace tessera {
@@ -211,6 +212,12 @@ struct Pow {
   }
   template <std::floating_point T> KOKKOS_FORCEINLINE_FUNCTION T by(SimpleWay, T x, T y) const {
     return detail::pow_of_positive(x, y);
+  }
+  /// x and y are arrays, or detail::Alike.
+  template <class X, class Y>
+  TESSERA_INLINE detail::Fit bounds(SimpleWay, Index n, const X x, const Y y)
+      const requires std::floating_point<std::remove_cvref_t<decltype(x[0])>> {
+    return detail::power_bounds<std::remove_cvref_t<decltype(x[0])>>(n, x, y);
   }
   template <std::same_as<float> T>
   KOKKOS_FORCEINLINE_FUNCTION bool fits(ModerateWay, T x, T y) const {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include <tessera/base/type_name.hpp>
+#include <tessera/kernel/detail/simd.hpp>
 #include <tessera/kernel/functions/derivative.hpp>
 
 namespace tessera::detail {
@@ -113,6 +114,16 @@ template <class F, int Position, class T> struct Fixed {
   template <class W, class A>
     requires(Position == 1 && detail::HasWay<F, W, A, T>)
   KOKKOS_FORCEINLINE_FUNCTION auto by(W way, const A& a) const { return f.by(way, a, value); }
+  template <class W, class A>
+    requires(Position == 0 && detail::HasBounds<F, W, T, A>)
+  TESSERA_INLINE auto bounds(W way, Index n, const A* a) const {
+    return f.bounds(way, n, detail::Alike<T>{value}, a);
+  }
+  template <class W, class A>
+    requires(Position == 1 && detail::HasBounds<F, W, A, T>)
+  TESSERA_INLINE auto bounds(W way, Index n, const A* a) const {
+    return f.bounds(way, n, a, detail::Alike<T>{value});
+  }
 };
 
 }  // namespace tessera::fn

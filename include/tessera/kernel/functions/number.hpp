@@ -13,6 +13,7 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/linearity.hpp>
+#include <tessera/base/math.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 
 namespace tessera {
@@ -71,6 +72,21 @@ concept ComputesMuch = requires {
 template <class F, class W, class... T>
 concept HasWay = requires(const F& f, const T&... x) {
   f.fits(W{}, x...) ? f.by(W{}, x...) : f(x...);
+};
+
+/// What bounds of a row of arguments say of a way: that all fit it, that one does not (or hardly),
+/// or neither.
+enum class Fit : std::uint8_t { all, not_all, unsure };
+/// F has bounds for the way W, cheaper than a look at each argument: where f.bounds(W{}, n, x...)
+/// is Fit::all, f.fits(W{}, x[i]...) for all i < n.
+template <class F, class W, class... T>
+concept HasBounds = requires(const F& f, Index n, const T*... x) {
+  f.bounds(W{}, n, x...) == Fit::all;
+};
+/// A row of one number, again and again.
+template <class T> struct Alike {
+  T value;
+  KOKKOS_FORCEINLINE_FUNCTION T operator[](Index) const { return value; }
 };
 
 /// The power of two above T's integers: a double even where the largest of them is not one.
