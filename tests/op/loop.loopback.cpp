@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: cases
-// Products in rounds against plain loops and their plans, on several meshes: calls, payload and
-// peak of memory are the plan's; the limit of workspace is kept.
+// Products in rounds and in parts against plain loops and their plans, on several meshes: calls,
+// payload and peak of memory are the plan's; the limit of workspace is kept.
 #include <doctest/doctest.h>
 
 #include <mutex>
@@ -12,39 +12,45 @@ using namespace tessera;
 using namespace support;
 
 namespace {
-/// Plays `count` cases on every mesh under every option; returns how many looped.
-int play(const char* name, std::uint64_t otherwise, int count, bool halos) {
+/// Plays `count` cases on every mesh under every option; returns how many were of this kind.
+int play(const char* name, std::uint64_t otherwise, int count, const std::vector<MeshOptions>& all,
+         ProductKind kind) {
   const std::uint64_t seed = seed_for(name, otherwise);
   std::mutex mutex;
-  std::atomic<int> loops = 0;
+  std::atomic<int> played = 0;
+  kind.count = &played;
   int wrong = 0;
   std::uint64_t number = 0;
-  for (const MeshShape& shape : {MeshShape{2}, MeshShape{3}, MeshShape{4}, MeshShape{2, 2},
-                                 MeshShape{2, 3}, MeshShape{2, 4}, MeshShape{2, 2, 2}})
-    for (const MeshOptions& options : looping_options()) {
+  for (const MeshShape& shape :
+       {MeshShape{2}, MeshShape{3}, MeshShape{4}, MeshShape{2, 2}, MeshShape{2, 1}, MeshShape{2, 3},
+        MeshShape{2, 4}, MeshShape{2, 2, 2}})
+    for (const MeshOptions& options : all) {
       ++number;
       run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
         Random random(seed + 1000 * number);
         const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
         for (int i = 0; i < count; ++i)
-          if (const std::string text = some_looped_case(mesh, random, loops, halos);
-              !text.empty()) {
+          if (const std::string text = some_product(mesh, random, kind); !text.empty()) {
             const std::lock_guard<std::mutex> lock(mutex);
             if (++wrong <= 3) MESSAGE(text);
           }
       });
     }
   CHECK(wrong == 0);
-  return loops;
+  return played;
 }
 }  // namespace
 
 TEST_CASE("products in rounds run their plans") {
-  CHECK(play("products in rounds", 91, 40, false) > 100);
+  CHECK(play("products in rounds", 91, 40, looping_options(), {}) > 100);
 }
 
 TEST_CASE("products in rounds read operands that lie within a halo") {
-  CHECK(play("products in rounds within halos", 92, 80, true) > 100);
+  CHECK(play("products in rounds within halos", 92, 80, looping_options(), {.halos = true}) > 100);
+}
+
+TEST_CASE("products read the own part of a gathered operand where it lies") {
+  CHECK(play("products in parts", 93, 500, {{}}, {.in_parts = true}) > 100);
 }
 
 TEST_CASE("the conformance cases of loops, with shorter sides") {

@@ -10,10 +10,15 @@
 using namespace tessera;
 using namespace support;
 
-TEST_CASE("products in rounds under MPI, with shared memory and without") {
+namespace {
+/// Plays `count` cases on every mesh under every option, with shared memory and without; returns
+/// how many were of this kind.
+int play(const char* name, std::uint64_t otherwise, int count, const std::vector<MeshOptions>& all,
+         ProductKind kind) {
   const auto world = mpi_transport(MPI_COMM_WORLD);
-  const std::uint64_t seed = seed_for("products in rounds under MPI", 92, world->process() == 0);
-  std::atomic<int> loops = 0;
+  const std::uint64_t seed = seed_for(name, otherwise, world->process() == 0);
+  std::atomic<int> played = 0;
+  kind.count = &played;
   int wrong = 0;
   for (const bool shared : {false, true}) {
     Signature signature;
@@ -21,13 +26,13 @@ TEST_CASE("products in rounds under MPI, with shared memory and without") {
     std::uint64_t number = 0;
     for (int axes = 1; axes <= 2; ++axes)
       for (const MeshShape& shape : meshes_of(world->size(), axes))
-        for (MeshOptions options : looping_options()) {
+        for (MeshOptions options : all) {
           options.shared = shared ? Shared::on : Shared::off;
           options.check = shared ? Check::communicating : Check::normal;  // which is a call, too
           Random random(seed + 1000 * ++number);
           const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
-          for (int i = 0; i < 20; ++i)
-            if (const std::string text = some_looped_case(mesh, random, loops);
+          for (int i = 0; i < count; ++i)
+            if (const std::string text = some_product(mesh, random, kind);
                 !text.empty() && ++wrong <= 3)
               MESSAGE(text);
         }
@@ -35,7 +40,16 @@ TEST_CASE("products in rounds under MPI, with shared memory and without") {
     if (!shared && world->size() > 1) CHECK(signature.calls > 0);
   }
   CHECK(wrong == 0);
-  if (world->process() == 0 && world->size() > 1) CHECK(loops > 0);
+  return world->process() == 0 && world->size() > 1 ? int{played} : count;
+}
+}  // namespace
+
+TEST_CASE("products in rounds under MPI, with shared memory and without") {
+  CHECK(play("products in rounds under MPI", 92, 20, looping_options(), {}) > 0);
+}
+
+TEST_CASE("products read the own part of a gathered operand where it lies, under MPI") {
+  CHECK(play("products in parts under MPI", 94, 200, {{}}, {.in_parts = true}) > 0);
 }
 
 TEST_CASE("the conformance cases of loops under MPI, with shorter sides") {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Products in rounds on one mesh, chosen by a seed: run, and compared with plain loops, with their
-/// plans, ledger and arena included, and with the plain form of the product.
+/// Products in rounds, or in parts of a gathered operand, on one mesh, chosen by a seed: run, and
+/// compared with plain loops, with their plans, ledger and arena included.
 ///
-///     std::string wrong = support::some_looped_case(mesh, random, loops);   // counts the loops
+///     std::string wrong = support::some_product(mesh, random, {.count = &loops});   // counts the loops
 ///
 /// The mesh's options say why products loop: a limit of workspace, or transfers that hide.
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <vector>
@@ -29,10 +30,21 @@ inline std::vector<MeshOptions> looping_options() {
   return all;
 }
 
-/// With `halos` its operands may lie within some.
+/// Which products are played, and how many there were.
+struct ProductKind {
+  std::atomic<int>* count = nullptr;
+  bool halos = false;     ///< operands may lie within some
+  bool in_parts = false;  ///< one side is long, and an own part stays where it is; else in rounds
+  bool has(const Plan& plan) const {
+    if (!in_parts) return loop_of(plan) != nullptr && (!halos || !plan.halos.empty());
+    return std::any_of(plan.slots.begin(), plan.slots.end(),
+                       [](const Slot& slot) { return slot.own_part >= 0; });
+  }
+};
+
 template <class T>
-std::string looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
-                        std::atomic<int>& loops, bool halos) {
+std::string product_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
+                         const ProductKind& kind) {
   static const char* const equations[] = {"ik,kj->ij",     "ki,kj->ij",    "ik,jk->ji",
                                           "bik,bkj->bij",  "ikl,klj->ij",  "ik,kjc->ijc",
                                           "iak,kcj->aijc", "bik,bjk->bijk"};
@@ -47,6 +59,8 @@ std::string looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
         letters.push_back(label);
         extents.push_back(random.of<Index>({1, 4, 6, 7, 8, 12}));
       }
+  if (kind.in_parts)
+    extents[random.below(extents.size())] = random.of<Index>({128, 130, 256, 512, 521, 1024});
   const auto desc = [&](const Term& term) {
     TensorDesc x{dtype_of<T>, {}, some_sharding(random, term.size(), shape.rank())};
     for (char label : term) x.extents.push_back(extents[letters.find(label)]);
@@ -55,13 +69,13 @@ std::string looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
   const TensorDesc a = desc(terms.operands[0]), b = desc(terms.operands[1]);
   const Sharding out = some_sharding(random, terms.result.size(), shape.rank());
   if (!tessera::detail::check_einsum(terms, {a.sharding, b.sharding}, out).ok()) return "";
-  WithinHalos within = halos ? WithinHalos(random) : WithinHalos();
+  WithinHalos within = kind.halos ? WithinHalos(random) : WithinHalos();
   const DynamicTensor x = within.put(make_input<T>(mesh, a, 1));
   const DynamicTensor y = within.put(make_input<T>(mesh, b, 2));
   const Plan plan =
       tessera::detail::plan_einsum(terms, a, b, out, shape, mesh->process(), within.options(mesh));
-  if (loop_of(plan) == nullptr || (halos && plan.halos.empty())) return "";
-  if (mesh->process() == 0) ++loops;
+  if (!kind.has(plan)) return "";
+  if (mesh->process() == 0) ++*kind.count;
   const Whole<T> expected =
       support::einsum(terms, whole_input<T>(a, shape, 1), whole_input<T>(b, shape, 2));
   const double tolerance = std::is_integral_v<T> ? 0 : sizeof(T) == 8 ? 1e-9 : 1e-3;
@@ -70,12 +84,12 @@ std::string looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
       [&] { return tessera::einsum(equation, x, y, out); }, plan, expected, tolerance);
 }
 
-inline std::string some_looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
-                                    std::atomic<int>& loops, bool halos = false) {
-  const int kind = random.below(3);
-  return kind == 0   ? looped_case<double>(mesh, random, loops, halos)
-         : kind == 1 ? looped_case<float>(mesh, random, loops, halos)
-                     : looped_case<std::int64_t>(mesh, random, loops, halos);
+inline std::string some_product(const std::shared_ptr<MeshCore>& mesh, Random& random,
+                                const ProductKind& kind) {
+  const int type = random.below(3);
+  return type == 0   ? product_case<double>(mesh, random, kind)
+         : type == 1 ? product_case<float>(mesh, random, kind)
+                     : product_case<std::int64_t>(mesh, random, kind);
 }
 
 /// Plays a row on a mesh of its shape.

@@ -218,9 +218,10 @@ TEST_CASE("einsum: any equation") {
 TEST_CASE("einsum: long dimensions, which products read and write in panels") {
   Random random(seed_for("einsum in panels", 6));
   Tally tally;
-  long panels = 0;
-  for (const MeshShape& mesh : {MeshShape{2}, MeshShape{4}, MeshShape{2, 2}, MeshShape{2, 4},
-                                MeshShape{4, 2}, MeshShape{3, 2}, MeshShape{2, 2, 2}})
+  long panels = 0, parts = 0;
+  for (const MeshShape& mesh :
+       {MeshShape{2}, MeshShape{4}, MeshShape{2, 2}, MeshShape{2, 4}, MeshShape{4, 2},
+        MeshShape{3, 2}, MeshShape{2, 2, 2}, MeshShape{2, 1}, MeshShape{1, 4}})
     for (const char* equation : {"ik,kj->ij", "ik,jk->ij", "ki,kj->ij", "ki,jk->ji", "bik,bkj->bij",
                                  "ibk,kj->ibj", "ki,kj->ji", "kib,kj->ibj"}) {
       const Terms terms = parse(equation);
@@ -235,14 +236,20 @@ TEST_CASE("einsum: long dimensions, which products read and write in panels") {
         const TensorDesc b = extents.desc(terms.operands[1], DType::f32, s[1]);
         const PlanOptions options{some_machine(random), max_int64};
         const Plan plan = detail::plan_einsum(terms, a, b, out, mesh, 0, options);
-        bool in_panels = false;
-        for (const Slot& slot : plan.slots) in_panels = in_panels || slot.panel_dim >= 0;
+        bool in_panels = false, in_parts = false;
+        for (const Slot& slot : plan.slots) {
+          in_panels = in_panels || slot.panel_dim >= 0;
+          in_parts = in_parts || slot.own_part >= 0;
+        }
         panels += in_panels;
-        if (in_panels || i < 5) tally.add(wrong_einsum(terms, a, b, out, mesh, options));
+        parts += in_parts;
+        if (in_panels || in_parts || i < 5)
+          tally.add(wrong_einsum(terms, a, b, out, mesh, options));
       }
     }
-  MESSAGE(panels << " cases with panels");
+  MESSAGE(panels << " cases with panels, " << parts << " of which an own part stays");
   CHECK(panels > 100 / share);
+  CHECK(parts > 100 / share);
 }
 
 TEST_CASE(
@@ -260,6 +267,32 @@ TEST_CASE(
   CHECK(panels(columns, columns, columns, 510, 4096) == 0);
   CHECK(panels(rows, columns, rows, 4096, 128) == 1);
   CHECK(panels(rows, columns, rows, 4096, 126) == 0);
+}
+
+TEST_CASE("einsum: the own part of a gathered operand is read where it lies") {
+  // Returns the operand whose own part stays, or -1.
+  const auto stays = [](const Sharding& a, const Sharding& b, const Sharding& out, Index m, Index k,
+                        Index n, const MeshShape& mesh = MeshShape{2},
+                        const Machine& machine = {}) {
+    const Plan plan = detail::plan_einsum(parse("ik,kj->ij"), {DType::f32, {m, k}, a},
+                                          {DType::f32, {k, n}, b}, out, mesh, 0, {machine});
+    for (const Slot& slot : plan.slots)
+      if (slot.own_part >= 0) return int{slot.own_part};
+    return -1;
+  };
+  const Sharding rows{{0}, {}}, columns{{}, {0}}, whole{{}, {}};
+  CHECK(stays(rows, rows, rows, 512, 16384, 512) == 1);     // rows of the sum
+  CHECK(stays(rows, columns, rows, 512, 16384, 512) == 1);  // columns of the result, in panels
+  CHECK(stays(columns, columns, columns, 512, 16384, 512) == 0);
+  CHECK(stays(rows, whole, rows, 512, 16384, 512) == -1);  // nothing is gathered
+  CHECK(stays(rows, rows, rows, 512, 510, 512) == -1);     // the sum in two parts is too short
+  // A result of 2048 x 4096 is passed over once more; more than a part of 1024 x 4096 is copied.
+  CHECK(stays(rows, rows, rows, 4096, 2048, 4096) == -1);
+  CHECK(stays(rows, rows, rows, 2048, 2048, 4096) == 1);
+  CHECK(stays(rows, rows, rows, 8192, 65536, 512, MeshShape{4}) == 1);
+  Machine apart;
+  apart.processes_per_node = 1;  // messages do not come by a copy
+  CHECK(stays(rows, rows, rows, 512, 16384, 512, MeshShape{2}, apart) == -1);
 }
 
 TEST_CASE("einsum on meshes of four to six axes") {

@@ -240,7 +240,7 @@ class DryRun {
           !text.empty())
         return text;
     }
-    for (const detail::LoopProduct& one : work.products)
+    for (const detail::BlockProduct& one : work.products)
       flops += one.work.gemm.flops() * one.work.k_panels;
     for (const Index bytes : work.buffers) scratch += detail::arena_charge(bytes);
     if (payload != step.payload || network != step.network_payload || messages != step.messages)
@@ -843,7 +843,8 @@ class DryRun {
                                std::to_string(to.count) + " elements of member " +
                                std::to_string(to.peer) + ", which sends " +
                                std::to_string(from.count));
-      for (Index j = 0; j < to.count; ++j)
+      const bool stays = mine.own_stays && to.peer == mine.own;
+      for (Index j = 0; !stays && j < to.count; ++j)
         at(receive, (to.offset + j) * unit) = sent_by(member(mine, p, to.peer), from.offset + j);
       expected += to.count;
     }

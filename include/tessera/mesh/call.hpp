@@ -95,8 +95,9 @@ struct Call {
   Reduction reduction = Reduction::none;
   bool even = false;  ///< all pieces are alike on every member and packed in order: the plain MPI
                       ///< call, not the v-form
-  bool in_place = false;  ///< all_reduce only: send and receive are the same buffer
-  int own = 0;            ///< this process's number in the group
+  bool in_place = false;   ///< all_reduce only: send and receive are the same buffer
+  bool own_stays = false;  ///< all_gather only: the own piece need not be received
+  int own = 0;             ///< this process's number in the group
   int members = 1;
   Index network = 0;  ///< elements of the payload that go between nodes
   std::vector<Piece> send;

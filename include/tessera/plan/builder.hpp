@@ -85,6 +85,11 @@ class PlanBuilder : public detail::PlanParts {
     move.scratch = 0;
     move.cost -= options_.machine.copy(bytes_of_origin(panelled.desc));
   }
+  /// Leaves this process's own part of the gathered `slot` where it is, for a product to read it
+  /// there. `step` is the all-gather, whose input is an operand.
+  constexpr void leave_own_part(int slot, int step) {
+    plan_.slots[slot].own_part = plan_.steps[step].in[0];
+  }
   constexpr int last_step() const { return plan_.steps.size() - 1; }
 
   /// Reorders dimensions locally to `order`, a permutation of the slot's labels; returns the new

@@ -56,6 +56,12 @@ class PlanParts {
   constexpr const Plan& plan() const { return plan_; }
   /// Returns whether the elements of a slot's blocks do not follow one another.
   constexpr bool has_gaps(int slot) const { return detail::has_gaps(plan_, plan_.slots[slot]); }
+  /// Returns the bytes of the block on process 0.
+  constexpr Index bytes_of_origin(const TensorDesc& desc) const {
+    const Coordinates origin(plan_.mesh.rank(), 0);
+    return saturating_mul(block_volume(desc.extents, desc.sharding, plan_.mesh, origin),
+                          static_cast<Index>(size_of(desc.type)));
+  }
 
   /// Returns what remains of a slot's dimensions, finished, with elements of `type`, when those are
   /// reduced away whose letter is not in `letters`.
@@ -177,11 +183,6 @@ class PlanParts {
     step.kind = kind;
     step.in.push_back(static_cast<std::int8_t>(input));
     return step;
-  }
-  constexpr Index bytes_of_origin(const TensorDesc& desc) const {
-    const Coordinates origin(plan_.mesh.rank(), 0);
-    return saturating_mul(block_volume(desc.extents, desc.sharding, plan_.mesh, origin),
-                          static_cast<Index>(size_of(desc.type)));
   }
   constexpr int add_move(int slot, Move move) {
     if (has_gaps(slot)) {

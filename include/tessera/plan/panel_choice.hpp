@@ -31,35 +31,84 @@ class PanelChoice {
                           const Term& stored) {
     if (step < 0 || none_) return;
     const Step& move = build_.plan().steps[step];
-    if (move.kind != StepKind::communicate || move.collective != wanted || move.panel_dim < 0)
+    if (move.kind != StepKind::communicate || move.collective != wanted) return;
+    const bool gathers = wanted == Collective::all_gather;
+    if ((gathers ? move.out : move.in[0]) != slot) return;
+    if (move.panel_dim >= 0) choose(slot, step, given, stored);
+    if (gathers) gathers_.push_back(step);
+  }
+
+  /// Lets the product read this process's own part of one gathered operand where it lies, so that
+  /// the gather does not copy it; `slots`: the operands and the result. On one node, where the
+  /// gather of the others' parts is a copy too.
+  constexpr void leave_own_part(const int (&slots)[3]) {
+    int best = -1;
+    Index most = 0;
+    for (const int step : gathers_)
+      if (const Index bytes = own_part(step, slots); bytes > most) {
+        most = bytes;
+        best = step;
+      }
+    if (best >= 0) build_.leave_own_part(build_.plan().steps[best].out, best);
+  }
+
+ private:
+  constexpr void choose(int slot, int step, const Term& given, const Term& stored) {
+    const Step& move = build_.plan().steps[step];
+    const char letter = given[move.panel_dim];
+    const int panels = build_.plan().mesh.group_size(move.group);
+    if (chopped_.contains(letter)) return;
+    if (!takes_panels(roles_, given, stored, move.panel_dim, extent(slot, move.panel_dim), panels))
       return;
-    if ((wanted == Collective::all_gather ? move.out : move.in[0]) != slot) return;
-    if (chopped_.contains(given[move.panel_dim])) return;
-    const MeshShape& mesh = build_.plan().mesh;
-    const Coordinates origin(mesh.rank(), 0);
-    const int panels = mesh.group_size(move.group);
-    const TensorDesc& desc = build_.desc(slot);
-    const Index n =
-        block(desc.extents[move.panel_dim], desc.sharding[move.panel_dim], mesh, origin).size();
-    if (!takes_panels(roles_, given, stored, move.panel_dim, n, panels)) return;
-    const bool summed = !roles_.c.contains(given[move.panel_dim]);
+    const bool summed = !roles_.c.contains(letter);
     for (int i = 0; i < chosen_.size();
          ++i) {  // where two blocks have panels along a label, they must fit together
       const int more = parts_[i] > panels ? parts_[i] : panels;
       const int fewer = parts_[i] > panels ? panels : parts_[i];
-      if (chosen_[i] == given[move.panel_dim] && (summed ? more != fewer : more % fewer != 0))
-        return;
+      if (chosen_[i] == letter && (summed ? more != fewer : more % fewer != 0)) return;
     }
-    chosen_.push_back(given[move.panel_dim]);
+    chosen_.push_back(letter);
     parts_.push_back(panels);
     build_.use_panels(slot, step);
   }
+  /// Returns the bytes of the own part that an all-gather need not copy; 0: it has to, or what the
+  /// product in parts passes over once more for each part is larger.
+  constexpr Index own_part(int step, const int (&slots)[3]) const {
+    const Plan& plan = build_.plan();
+    const Step& gather = plan.steps[step];
+    const Slot& whole = plan.slots[gather.out];
+    const Slot& own = plan.slots[gather.in[0]];
+    const int t = gather.out == slots[0] ? 0 : 1;
+    if (gather.out != slots[t] || own.role != SlotRole::operand || !gather.direct_receive ||
+        gather.level != Level::node || !gather.near.empty())
+      return 0;
+    const int d = gathered_dim(own.desc.sharding, whole.desc.sharding, plan.mesh);
+    const char letter = whole.labels[d];
+    const int parts = plan.mesh.group_size(gather.group);
+    const Term& stored = t == 0 ? roles_.a : roles_.b;
+    if (!takes_panels(roles_, whole.labels, stored, d, extent(gather.out, d), parts)) return 0;
+    const Index bytes = build_.bytes_of_origin(own.desc);
+    for (int other = 0; other < 3; ++other) {
+      const Slot& slot = plan.slots[slots[other]];
+      const int same = slot.labels.find(letter);
+      if (other != t && same >= 0 && slot.panel_dim == same) return 0;
+      const bool again = same < 0 && whole.panel_dim < 0;
+      if (again && saturating_mul(parts - 1, build_.bytes_of_origin(slot.desc)) > bytes) return 0;
+    }
+    return bytes;
+  }
+  /// Returns the extent of the block on process 0.
+  constexpr Index extent(int slot, int d) const {
+    const MeshShape& mesh = build_.plan().mesh;
+    const TensorDesc& desc = build_.desc(slot);
+    return block(desc.extents[d], desc.sharding[d], mesh, Coordinates(mesh.rank(), 0)).size();
+  }
 
- private:
   PlanBuilder& build_;
   Contraction roles_;
   Term chosen_, chopped_;
   FixedVector<int, max_dims> parts_;
+  FixedVector<int, 2> gathers_;
   bool none_ = false;
 };
 

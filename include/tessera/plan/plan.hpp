@@ -44,6 +44,9 @@ struct Slot {
   /// products read and write such blocks.
   int panel_dim = -1;
   int panels = 1;
+  /// In a gathered block: the operand in which this process's own part stays, for a product to read
+  /// it there; its place in the block is not written.
+  std::int8_t own_part = -1;
   SlotRole role = SlotRole::temporary;
   bool given = false;  ///< it lies in the destination that the caller gave
   int last_use = -1;   ///< the step after which a temporary is released

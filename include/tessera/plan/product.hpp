@@ -94,6 +94,7 @@ struct ProductMaker {
     slot = build.reshard(build.permute(slot, letters), result.sharding);
     if (next <= build.last_step())
       panels.consider(product_slot, next, Collective::reduce_scatter, letters, roles.c);
+    if (!form) panels.leave_own_part({inputs[0], inputs[1], product_slot});
     if (!epilogue.present) return slot;
     FixedVector<int, max_operands> all{slot};
     for (int i = 2; i < inputs.size(); ++i) all.push_back(inputs[i]);

@@ -41,7 +41,7 @@ inline void fill(const std::vector<Party>& parties, int own) {
   const Index size = static_cast<Index>(size_of(call.type));
   for (std::size_t k = 0; k < call.receive.size(); ++k) {
     const Piece& piece = call.receive[k];
-    if (piece.count == 0) continue;
+    if (piece.count == 0 || (call.own_stays && piece.peer == own)) continue;
     std::byte* to = party(own).receive + piece.offset * size;
     if (call.kind == Collective::reduce_scatter) {
       FixedVector<const void*, max_parties> sources;

@@ -168,7 +168,7 @@ class SharedTeam : public SharedMembers {
       const std::size_t k = (begin + turn) % count;
       const Piece& piece = call.receive[k];
       const Index bytes = piece.count * unit;
-      if (bytes == 0) continue;
+      if (bytes == 0 || (call.own_stays && piece.peer == own_)) continue;
       const int which = occurrence(call.receive, k);
       const std::byte* from = nullptr;
       if (piece.peer != own_)
@@ -250,6 +250,7 @@ class SharedTeam : public SharedMembers {
               gathers ? start
                       : call.send[static_cast<std::size_t>(own_)].offset - job.first + start;
           if (member == own_) {
+            if (call.own_stays) continue;
             put_bytes(to, job.data + direct * job.size, count * job.size, whole);
             continue;
           }

@@ -102,6 +102,11 @@ constexpr bool same_grid(const Sharding& from, const Sharding& to, const MeshSha
   return true;
 }
 
+/// Returns the dimension that an all-gather from `from` to `to` gathers, which is the only one.
+constexpr int gathered_dim(const Sharding& from, const Sharding& to, const MeshShape& mesh) {
+  return detail::difference(without_unit_axes(from, mesh), without_unit_axes(to, mesh)).last_left;
+}
+
 /// Returns the one move that takes finished (or equally partial) values from `from` to `to`.
 constexpr Move classify(const Extents& extents, const Sharding& from, const Sharding& to,
                         const MeshShape& mesh) {

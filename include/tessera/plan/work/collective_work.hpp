@@ -34,6 +34,7 @@ class CollectiveWork {
             : Reduction::none;
     call.even = step.even;
     call.in_place = joined() ? step.collective == Collective::all_reduce : step.takes >= 0;
+    call.own_stays = !joined() && plan.slots[step.out].own_part >= 0;
     call.own = mesh_.place_in_group(step.group, at_);
     call.members = mesh_.group_size(step.group);
     for (const Tensor& t : tensors_) call.bound += largest_block(t.from, t.to, mesh_);

@@ -141,6 +141,10 @@ class InstructionList : private InstructionWriter {
       }
       case StepKind::contract:
         if (step().loop) return loop();
+        if (operand_in_parts(plan_, step()) >= 0) {
+          for (const BlockProduct& one : part_products(plan_, step())) multiply(one);
+          return;
+        }
         return compute(kernel_work(plan_, step()), 0);
       case StepKind::convolve:
         return convolve(begun_ == at_ ? Part::rest : Part::all);
@@ -307,13 +311,8 @@ class InstructionList : private InstructionWriter {
   /// A product in rounds: one block is multiplied while the next one travels.
   void loop() {
     const LoopWork work = loop_work(plan_, step());
-    const auto buffer = [](int b) { return static_cast<MemoryNumber>(first_loop_buffer + b); };
     for (int b = 0; b < work.buffers.size(); ++b)
-      if (work.buffers[b] > 0) allocate(buffer(b), work.buffers[b]);
-    const MemoryNumber tensors[] = {step().in[0], step().in[1], step().out};
-    const auto memory_at = [&](const LoopPlace& place) {
-      return place.tensor < 0 ? buffer(place.buffer) : tensors[place.tensor];
-    };
+      if (work.buffers[b] > 0) allocate(loop_buffer(b), work.buffers[b]);
     const std::int32_t first = last_call() + 1;
     for (const LoopEvent& event : work.events) {
       const auto number = static_cast<std::size_t>(event.number);
@@ -329,20 +328,30 @@ class InstructionList : private InstructionWriter {
         case LoopEvent::Kind::wait:
           add(Action::wait).first = first + event.number;
           break;
-        case LoopEvent::Kind::multiply: {
-          const LoopProduct& product = work.products[number];
-          KernelCall& kernel = add_kernel(product.work);
-          for (const LoopPlace& place : product.blocks) kernel.offsets.push_back(place.offset);
-          kernel.in = {memory_at(product.blocks[0]), memory_at(product.blocks[1])};
-          kernel.out = memory_at(product.blocks[2]);
-          kernel.adds = product.adds;
+        case LoopEvent::Kind::multiply:
+          multiply(work.products[number]);
           break;
-        }
       }
     }
     fence();  // the buffers go back
     for (int b = work.buffers.size() - 1; b >= 0; --b)
-      if (work.buffers[b] > 0) add(Action::release, buffer(b));
+      if (work.buffers[b] > 0) add(Action::release, loop_buffer(b));
+  }
+  static MemoryNumber loop_buffer(int b) {
+    return static_cast<MemoryNumber>(first_loop_buffer + b);
+  }
+  MemoryNumber memory_at(const BlockPlace& place) const {
+    if (place.tensor < 0) return loop_buffer(place.buffer);
+    if (place.tensor == BlockPlace::own_part)
+      return plan_.slots[step().in[operand_in_parts(plan_, step())]].own_part;
+    return place.tensor == 2 ? step().out : step().in[place.tensor];
+  }
+  void multiply(const BlockProduct& product) {
+    KernelCall& kernel = add_kernel(product.work);
+    for (const BlockPlace& place : product.blocks) kernel.offsets.push_back(place.offset);
+    kernel.in = {memory_at(product.blocks[0]), memory_at(product.blocks[1])};
+    kernel.out = memory_at(product.blocks[2]);
+    kernel.adds = product.adds;
   }
   /// Begins the next step: the part that needs no data of the exchange in progress.
   void begin_next() {

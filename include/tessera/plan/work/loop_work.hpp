@@ -10,32 +10,19 @@
 /// the same calls in the same order; the payload of the calls is the step's; the buffers add up to
 /// step.scratch.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <tessera/mesh/call.hpp>
-#include <tessera/plan/region/stored.hpp>
-#include <tessera/plan/work/contraction.hpp>
+#include <tessera/plan/work/block_product.hpp>
 #include <tessera/plan/work/loop_turns.hpp>
 
 namespace tessera::detail {
 
-/// Where a block is: in an operand or the result of the product, or in a buffer of the loop.
-struct LoopPlace {
-  int tensor = -1;  ///< 0: left operand, 1: right operand, 2: result; -1: the buffer
-  int buffer = -1;
-  Index offset = 0;  ///< elements
-  constexpr bool operator==(const LoopPlace&) const = default;
-};
 /// One call; its pieces count from the beginning of both memories.
 struct LoopCall {
   Call call;
-  LoopPlace from, to;
-};
-/// One product of blocks, each from its place's offset on. `adds`: to what the result holds.
-struct LoopProduct {
-  ContractionWork work;
-  LoopPlace blocks[3];
-  bool adds = false;
+  BlockPlace from, to;
 };
 struct LoopEvent {
   enum class Kind { start, wait, multiply, progress };
@@ -45,7 +32,7 @@ struct LoopEvent {
 struct LoopWork {
   FixedVector<Index, 4> buffers;  ///< bytes
   std::vector<LoopCall> calls;
-  std::vector<LoopProduct> products;
+  std::vector<BlockProduct> products;
   std::vector<LoopEvent> events;
 };
 
@@ -105,7 +92,7 @@ class LoopMaker {
     return turns_.half(turns_.box(t_, turns_.turn(round, part).block[t_]), part);
   }
   /// Where the operand's block of a round is: the own one where it always is.
-  LoopPlace in_hand(int round, int part) const {
+  BlockPlace in_hand(int round, int part) const {
     if (round == 0) return {t_, -1, before(turns_.own(t_), part)};
     return {-1, (round - 1) % turns_.buffers_of(t_), before(0, part)};
   }
@@ -123,7 +110,7 @@ class LoopMaker {
     for (int round = 0; round <= last; ++round)
       for (int part = 0; part < turns_.parts(); ++part) {
         int& pending = under_way[static_cast<std::size_t>(part)];
-        if (pending >= 0) work_.events.push_back({LoopEvent::Kind::wait, pending});
+        if (pending >= 0) wait(pending);
         multiply(piece(round, part), sum(round, part), round > 0);
         if (round == last) continue;
         LoopCall& next = call(t_, sum(round, part), sum(round + 1, part));
@@ -136,7 +123,7 @@ class LoopMaker {
       }
   }
   /// Where the sums of a round are: those of the last one in the result.
-  LoopPlace sum(int round, int part) const {
+  BlockPlace sum(int round, int part) const {
     if (round + 1 == turns_.members(t_)) return {2, -1, before(turns_.own(t_), part)};
     return {-1, round % turns_.buffers_of(t_), before(0, part)};
   }
@@ -146,7 +133,7 @@ class LoopMaker {
   /// A block that was fetched, or the own one.
   struct Fetched {
     Box box;
-    LoopPlace place;
+    BlockPlace place;
     int count = 0;  ///< fetches so far
   };
   void fetch() {
@@ -189,13 +176,13 @@ class LoopMaker {
     }
   }
   void finish(std::vector<int>& pending) {
-    for (const int number : pending) work_.events.push_back({LoopEvent::Kind::wait, number});
+    for (const int number : pending) wait(number);
     pending.clear();
   }
 
   // ---- calls
 
-  LoopCall& call(int t, LoopPlace from, LoopPlace to) {
+  LoopCall& call(int t, BlockPlace from, BlockPlace to) {
     from.offset = to.offset = 0;
     LoopCall& one = work_.calls.emplace_back(LoopCall{{}, from, to});
     tensor_ = t;
@@ -227,57 +214,30 @@ class LoopMaker {
     std::sort(one.call.receive.begin(), one.call.receive.end(), by_peer);
     work_.events.push_back({LoopEvent::Kind::start, static_cast<int>(work_.calls.size()) - 1});
   }
-  void wait() {
-    work_.events.push_back({LoopEvent::Kind::wait, static_cast<int>(work_.calls.size()) - 1});
-  }
+  void wait() { wait(static_cast<int>(work_.calls.size()) - 1); }
+  void wait(int number) { work_.events.push_back({LoopEvent::Kind::wait, number}); }
 
   // ---- products
 
   /// Multiplies with the only traveller's block `box`, which is at `place`.
-  void multiply(const Box& box, LoopPlace place, bool adds) {
+  void multiply(const Box& box, BlockPlace place, bool adds) {
     const Box* boxes[3] = {};
-    LoopPlace places[3] = {{0, -1, 0}, {1, -1, 0}, {2, -1, 0}};
+    BlockPlace places[3] = {{0, -1, 0}, {1, -1, 0}, {2, -1, 0}};
     boxes[t_] = &box;
     places[t_] = place;
     multiply(boxes, places, nullptr, adds);
   }
   void multiply(const Interval& range, const Fetched (&now)[2], bool adds) {
     const Box* boxes[3] = {&now[0].box, &now[1].box, nullptr};
-    LoopPlace places[3] = {now[0].place, now[1].place, {2, -1, 0}};
+    BlockPlace places[3] = {now[0].place, now[1].place, {2, -1, 0}};
     multiply(boxes, places, &range, adds);
   }
-  /// `boxes` are those of the blocks in hand, which are contiguous; null: the tensor stays.
-  void multiply(const Box* const (&boxes)[3], const LoopPlace (&places)[3], const Interval* range,
+  void multiply(const Box* const (&boxes)[3], const BlockPlace (&places)[3], const Interval* range,
                 bool adds) {
-    LoopProduct product;
-    ContractionBlock blocks[3];
-    bool empty = false;
-    for (int t = 0; t < 3; ++t) {
-      const Slot& slot = turns_.slot(t);
-      const Box has = boxes[t] != nullptr ? *boxes[t] : held_box(plan_, slot, at_);
-      Extents stored = boxes[t] != nullptr ? has.extents() : stored_box(plan_, slot, at_).extents();
-      if (slot.panel_dim >= 0) stored[slot.panel_dim] /= slot.panels;
-      const Extents strides = row_major_strides(stored);
-      Box used = has;
-      for (int d = 0; d < used.rank(); ++d) {
-        for (int other = 0; other < 3; ++other)
-          if (const int same = turns_.slot(other).labels.find(slot.labels[d]);
-              boxes[other] != nullptr && same >= 0)
-            used[d] = intersect(used[d], (*boxes[other])[same]);
-        if (range != nullptr && slot.labels[d] == turns_.loop().letter)
-          used[d] = intersect(used[d], *range);
-      }
-      product.blocks[t] = places[t];
-      for (int d = 0; !used.empty() && d < used.rank(); ++d)
-        product.blocks[t].offset += (used[d].lo - has[d].lo) * strides[d];
-      blocks[t] = {slot.labels, used.extents(), slot.panel_dim, slot.panels, strides};
-      if (slot.panel_dim >= 0) blocks[t].panel_stride = volume(stored);
-      blocks[t] = without_units(blocks[t], slot, plan_);
-      empty = empty || (t == 2 ? used.empty() : adds && used.empty());
-    }
-    if (empty) return;
-    product.work = contraction_work(blocks[0], blocks[1], blocks[2]);
-    product.adds = adds;
+    const Slot* const slots[3] = {&turns_.slot(0), &turns_.slot(1), &turns_.slot(2)};
+    const PartRange part{turns_.loop().letter, range};
+    const BlockProduct product = block_product(plan_, slots, boxes, places, part, adds);
+    if (product.empty) return;
     work_.products.push_back(product);
     work_.events.push_back(
         {LoopEvent::Kind::multiply, static_cast<int>(work_.products.size()) - 1});
