@@ -49,6 +49,8 @@ struct Loop {
                     ///< it is summed
   bool both_ways = false;  ///< one half of every block travels up the ring, the other half down
   AxisList rings[3] = {};  ///< of each tensor, the axes around which its blocks travel
+  bool at_once = false;    ///< nothing hides behind products on one node: a call is waited for at
+                           ///< once, so that it may go through shared memory
   AxisSet layers;          ///< the rounds are dealt out over these axes (2.5-D)
 
   constexpr explicit operator bool() const { return kind != LoopKind::none; }

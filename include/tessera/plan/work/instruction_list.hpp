@@ -317,9 +317,11 @@ class InstructionList : private InstructionWriter {
     for (const LoopEvent& event : work.events) {
       const auto number = static_cast<std::size_t>(event.number);
       switch (event.kind) {
+        case LoopEvent::Kind::call:
         case LoopEvent::Kind::start:
           fence();
-          call(Action::start, work.calls[number].call, memory_at(work.calls[number].to),
+          call(event.kind == LoopEvent::Kind::call ? Action::call : Action::start,
+               work.calls[number].call, memory_at(work.calls[number].to),
                memory_at(work.calls[number].from));
           break;
         case LoopEvent::Kind::progress:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A looped product on a process as a list: start a call, let it progress, wait for it, multiply.
+/// A looped product on a process as a list: start a call, let it progress, wait for it, multiply;
+/// or, where nothing hides behind products, make a call at once.
 ///
 ///     detail::LoopWork work = detail::loop_work(plan, plan.steps[0]);
 ///     for (const detail::LoopEvent& event : work.events) ...      // in this order
@@ -25,7 +26,7 @@ struct LoopCall {
   BlockPlace from, to;
 };
 struct LoopEvent {
-  enum class Kind { start, wait, multiply, progress };
+  enum class Kind { call, start, wait, multiply, progress };
   Kind kind = Kind::multiply;
   int number = 0;  ///< of the call or of the product
 };
@@ -74,7 +75,8 @@ class LoopMaker {
         start(next);
       }
       for (int part = 0; part < turns_.parts(); ++part) {
-        if (part > 0 && round < last) work_.events.push_back({LoopEvent::Kind::progress});
+        if (part > 0 && round < last && !turns_.loop().at_once)
+          work_.events.push_back({LoopEvent::Kind::progress});
         multiply(piece(round, part), in_hand(round, part), adds(round, part));
       }
       if (round < last) wait();
@@ -212,10 +214,13 @@ class LoopMaker {
     const auto by_peer = [](const Piece& x, const Piece& y) { return x.peer < y.peer; };
     std::sort(one.call.send.begin(), one.call.send.end(), by_peer);
     std::sort(one.call.receive.begin(), one.call.receive.end(), by_peer);
-    work_.events.push_back({LoopEvent::Kind::start, static_cast<int>(work_.calls.size()) - 1});
+    const auto kind = turns_.loop().at_once ? LoopEvent::Kind::call : LoopEvent::Kind::start;
+    work_.events.push_back({kind, static_cast<int>(work_.calls.size()) - 1});
   }
   void wait() { wait(static_cast<int>(work_.calls.size()) - 1); }
-  void wait(int number) { work_.events.push_back({LoopEvent::Kind::wait, number}); }
+  void wait(int number) {
+    if (!turns_.loop().at_once) work_.events.push_back({LoopEvent::Kind::wait, number});
+  }
 
   // ---- products
 
