@@ -101,9 +101,7 @@ template <class T> struct NormalizeRows {
       Moments<TotalType<T>> total;
       for (Index c = 0; c < work.n; c += line_chunk_elements) {
         LineMoments<T, AboutZero> chunk{base};
-        const Index end = min_of(work.n, c + line_chunk_elements);
-        for (Index i = c; i < end; i += moments_piece)
-          chunk.take(from + i, min_of(moments_piece, end - i));
+        chunk.take_row(from + c, min_of(line_chunk_elements, work.n - c));
         total.join(chunk.whole, AboutZero);
       }
       MomentsMemory<T>{nullptr, nullptr, AboutZero ? nullptr : mean + row, &spread, over_n, true}

@@ -143,6 +143,10 @@ template <class T, bool About> struct LineMoments {
       whole.join(made, false);
     }
   }
+  /// Takes n elements that follow each other, piece by piece.
+  TESSERA_INLINE void take_row(const T* p, Index n) {
+    for (Index i = 0; i < n; i += moments_piece) take(p + i, min_of(moments_piece, n - i));
+  }
 };
 
 /// Returns the moments of chunk c of the line that starts at p. Short rows are collected.
@@ -153,6 +157,7 @@ TESSERA_INLINE inline Moments<TotalType<T>> line_moments(const OffsetBox& reduce
   if (reduced.size == 0) return made.whole;
   alignas(64) T collected[moments_piece];
   const LineRows rows = line_rows(reduced, c);
+  const bool alone = rows.end - rows.begin == 1;
   RowWalk walk(reduced, rows.begin);
   Index held = 0;
   const auto finish = [&]() TESSERA_INLINE {
@@ -163,10 +168,10 @@ TESSERA_INLINE inline Moments<TotalType<T>> line_moments(const OffsetBox& reduce
     const T* const from = line + walk.offset + rows.first;
     for (Index done = 0; done < rows.row;) {
       const Index left = rows.row - done;
-      if (rows.stride == 1 && held == 0 && (left >= moments_piece || rows.end - rows.begin == 1)) {
-        const Index n = min_of(moments_piece, left);
-        made.take(from + done, n);
-        done += n;
+      if (rows.stride == 1 && held == 0 && (left >= moments_piece || alone)) {
+        const Index over = alone ? 0 : left % moments_piece;
+        made.take_row(from + done, left - over);
+        done += left - over;
         continue;
       }
       const Index n = min_of(moments_piece - held, left);
