@@ -19,7 +19,7 @@
 namespace tessera::detail {
 
 /// The memory of elements T and of what is made of them; `mean` may be null. With no `centre`
-/// distances are to the mean, or where they are not `centred` to zero.
+/// distances are to the mean, or to zero.
 template <class T> struct MomentsMemory {
   using C = ComputeType<T>;
   using Square = PartType<C>;
@@ -28,13 +28,10 @@ template <class T> struct MomentsMemory {
   C* mean;
   Square* variance;
   double scale;
-  bool centred;
 
   void put(Index output, C base, const Moments<TotalType<T>>& made) const {
-    using Sum = TotalType<T>;
-    if (mean != nullptr)
-      mean[output] = static_cast<C>(static_cast<Sum>(base) + times(made.sum, scale));
-    variance[output] = static_cast<Square>(made.squares * scale);
+    if (mean != nullptr) mean[output] = made.mean(base, scale);
+    variance[output] = static_cast<Square>(made.variance(scale));
   }
 };
 
@@ -91,10 +88,11 @@ template <class T> struct SquareLanes {
   }
 };
 
-template <class T> void moments_on_device(const ReduceShape& shape, const MomentsMemory<T>& at) {
+template <class T>
+void moments_on_device(const ReduceShape& shape, bool centred, const MomentsMemory<T>& at) {
   using C = ComputeType<T>;
   const Index outputs = shape.kept.size, length = shape.reduced.size;
-  const bool own_mean = at.centre == nullptr && at.centred;
+  const bool own_mean = at.centre == nullptr && centred;
   const Scratch<C> made(own_mean && at.mean == nullptr ? outputs : 1);
   const C* centre = at.centre;
   if (own_mean) {
@@ -116,18 +114,15 @@ void moments_elements(const LocalReduce& work, bool centred, const void* from, c
   const ReduceShape shape = reduce_shape(work);
   if (shape.kept.size == 0) return;
   using Memory = MomentsMemory<T>;
-  const Memory memory{static_cast<const T*>(from),
-                      static_cast<const typename Memory::C*>(centre),
+  const Memory memory{static_cast<const T*>(from), static_cast<const typename Memory::C*>(centre),
                       static_cast<typename Memory::C*>(mean),
-                      static_cast<typename Memory::Square*>(variance),
-                      scale,
-                      centred};
+                      static_cast<typename Memory::Square*>(variance), scale};
   if constexpr (kernels_on_host)
     reduce_host(shape, &memory, nullptr, scale,
                 centred && centre == nullptr ? moments_part<T, false> : moments_part<T, true>,
                 sizeof(Moments<TotalType<T>>), moments_strip);
   else
-    moments_on_device<T>(shape, memory);
+    moments_on_device<T>(shape, centred, memory);
 }
 
 /// Writes, for each element that is kept, the sum of what is reduced to it times `scale` (1 / n

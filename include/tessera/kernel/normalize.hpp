@@ -104,8 +104,8 @@ template <class T> struct NormalizeRows {
         chunk.take_row(from + c, min_of(line_chunk_elements, work.n - c));
         total.join(chunk.whole, AboutZero);
       }
-      MomentsMemory<T>{nullptr, nullptr, AboutZero ? nullptr : mean + row, &spread, over_n, true}
-          .put(0, base, total);
+      if constexpr (!AboutZero) mean[row] = total.mean(base, over_n);
+      spread = static_cast<C>(total.variance(over_n));
     });
   }
 };

@@ -54,6 +54,11 @@ template <class Sum> struct Moments {
     sum = sum + b.sum;
     count += b.count;
   }
+  /// The mean and the variance of a line of 1 / over_n elements.
+  template <class C> C mean(C base, double over_n) const {
+    return static_cast<C>(static_cast<Sum>(base) + times(sum, over_n));
+  }
+  double variance(double over_n) const { return squares * over_n; }
 };
 
 /// Returns the sum of `count` values at(i), at(i + apart), ... in pairs.
