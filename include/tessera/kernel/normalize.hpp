@@ -77,16 +77,9 @@ template <class T> struct NormalizeRows {
     const Index n = min_of(each, work.n - first), at = row * work.n + first;
     const NormalizedBy<C> f{mean_of(row), inverse[row]};
     if (work.biased)
-      loop(f, n, y + at, x + at, scale + first, bias + first);
+      simple_loop(f, n, y + at, x + at, scale + first, bias + first);
     else
-      loop(f, n, y + at, x + at, scale + first);
-  }
-  template <class... In>
-  static void loop(const NormalizedBy<C>& f, Index n, T* out, const In*... in) {
-    if constexpr (std::is_same_v<T, C>)
-      map_loop(f, n, out, in...);
-    else
-      map_loop(as_promoted<T, NormalizedBy<C>, In...>(f), n, out, in...);
+      simple_loop(f, n, y + at, x + at, scale + first);
   }
   void find(Index row) const {
     C spread;

@@ -45,12 +45,8 @@ template <class R, class F, class... T> struct MapRunner {
 /// The same of a derivative: compiled fast, and fast where its operands lie as its result does.
 template <class R, class F, class... T> struct LoopRunner {
   template <std::size_t... I>
-  static void call(const F f, Index n, R* out, const void* const* in, std::index_sequence<I...>) {
-    if constexpr (Promotable<R, F, T...>)
-      map_loop(as_promoted<R, F, T...>(f), n, out, static_cast<const T*>(in[I])...);
-    else
-      with_wide_vectors(
-          [&]() TESSERA_INLINE { plain_loop(f, n, out, static_cast<const T*>(in[I])...); });
+  static void call(const F& f, Index n, R* out, const void* const* in, std::index_sequence<I...>) {
+    simple_loop(f, n, out, static_cast<const T*>(in[I])...);
   }
   static void loop(const void* f, Index n, void* out, const void* const* in) {
     call(*static_cast<const F*>(f), n, static_cast<R*>(out), in, std::index_sequence_for<T...>{});

@@ -205,6 +205,16 @@ void map_loop(const Promoted<F, T...>& f, Index n, R* out, const T*... in) {
   }
 }
 
+/// Computes out[i] as map_loop does, by no way of f but one: less is compiled. A generic f gets
+/// half types as floats.
+template <class R, class F, class... T>
+void simple_loop(const F& f, Index n, R* out, const T*... in) {
+  if constexpr (Promotable<R, F, T...>)
+    map_loop(as_promoted<R, F, T...>(f), n, out, in...);
+  else
+    with_wide_vectors([&]() TESSERA_INLINE { plain_loop(f, n, out, in...); });
+}
+
 /// Functions of which a whole row is one loop.
 template <class F, class... T> inline constexpr bool in_one_loop = !HasWay<F, fn::CommonWay, T...>;
 template <class F, class... T> inline constexpr bool in_one_loop<Promoted<F, T...>, T...> = false;
