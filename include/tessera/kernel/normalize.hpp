@@ -40,7 +40,7 @@ template <class T> struct NormalizeRows {
   LocalNormalize work;
   double over_n;
   const T *x, *scale, *bias;
-  const C *variance, *centre;  // null: rows are read twice
+  const C *variance, *centre;  // without a variance, each row is read twice
   C *inverse, *mean;
   T* y;
   Index pieces = 1;       // of a row, on the host
