@@ -35,6 +35,20 @@ template <class C> struct NormalizedBy {
   }
 };
 
+/// One over the deviation of each row whose variance is known.
+template <class C> struct InverseDeviations {
+  double epsilon;
+  const C* variance;
+  C* inverse;
+
+  static KOKKOS_FUNCTION C of(C variance, double epsilon) {
+    return fn::Rsqrt{}(variance + static_cast<C>(epsilon));
+  }
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    for (Index row = begin; row < end; ++row) inverse[row] = of(variance[row], epsilon);
+  }
+};
+
 template <class T> struct NormalizeRows {
   using C = ComputeType<T>;
   LocalNormalize work;
@@ -43,15 +57,11 @@ template <class T> struct NormalizeRows {
   const C *variance, *centre;  // without a variance, each row is read twice
   C *inverse, *mean;
   T* y;
-  Index pieces = 1;       // of a row, on the host
-  bool inverses = false;  // makes these alone
+  Index pieces = 1;  // of a row, on the host
 
   KOKKOS_FUNCTION C mean_of(Index row) const { return work.centred ? centre[row] : C{}; }
-  KOKKOS_FUNCTION C inverse_of(C v) const { return fn::Rsqrt{}(v + static_cast<C>(work.epsilon)); }
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    if (inverses) {
-      for (Index i = begin; i < end; ++i) inverse[i] = inverse_of(variance[i]);
-    } else if constexpr (kernels_on_host) {
+    if constexpr (kernels_on_host) {
       // A few rows at a time, which the second cache holds: memory delivers them side by side.
       const Index some = max_of(1, (Index{128} << 10) / max_of(1, work.n * Index{sizeof(T)}));
       for (Index i = begin; i < end; i += some) {
@@ -84,7 +94,7 @@ template <class T> struct NormalizeRows {
   void find(Index row) const {
     C spread;
     work.centred ? find<false>(row, spread) : find<true>(row, spread);
-    inverse[row] = inverse_of(spread);
+    inverse[row] = InverseDeviations<C>::of(spread, work.epsilon);
   }
   /// As moments_part computes it.
   template <bool AboutZero> [[gnu::noinline]] void find(Index row, C& spread) const {
@@ -129,10 +139,9 @@ void normalize_elements(const LocalNormalize& work, double over_n, const Normali
     moments_elements<T>(rows, work.centred, at.x, nullptr, over_n, at.mean, made.data());
     body.variance = made.data();
   }
-  body.inverses = true;
-  launch("tessera::normalize", work.rows, 4096, body);
+  launch("tessera::normalize", work.rows, 4096,
+         InverseDeviations<C>{work.epsilon, body.variance, body.inverse});
   if (elements == 0) return;
-  body.inverses = false;
   body.pieces = few ? max_of(1, work.n / 16384) : 1;
   const Index items = kernels_on_host ? work.rows * body.pieces : elements;
   launch("tessera::normalize", items, max_of(1, 16384 / (elements / items)), body);
