@@ -52,6 +52,15 @@ constexpr int beside(int position, int operand) {
   return operand < position ? operand : operand + 1;
 }
 
+/// F has the way W (kernel/functions/number.hpp) of a number of type T, its argument `position`,
+/// and one of type A.
+template <class F, int position, class T, class W, class A>
+concept HasWayBeside = (position == 0 && HasWay<F, W, T, A>) ||
+                       (position == 1 && HasWay<F, W, A, T>);
+template <class F, int position, class T, class W, class A>
+concept HasBoundsBeside = (position == 0 && HasBounds<F, W, T, A>) ||
+                          (position == 1 && HasBounds<F, W, A, T>);
+
 }  // namespace tessera::detail
 
 namespace tessera::fn {
@@ -101,28 +110,30 @@ template <class F, int Position, class T> struct Fixed {
     return Fixed<Own, Position, T>{Own{f}, value}(v...);
   }
 
-  // The ways of f (kernel/functions/number.hpp).
+  // The ways of f (kernel/functions/number.hpp), where its other argument is one.
   template <class W, class A>
-    requires(Position == 0 && detail::HasWay<F, W, T, A>)
-  KOKKOS_FORCEINLINE_FUNCTION bool fits(W way, const A& a) const { return f.fits(way, value, a); }
-  template <class W, class A>
-    requires(Position == 1 && detail::HasWay<F, W, A, T>)
-  KOKKOS_FORCEINLINE_FUNCTION bool fits(W way, const A& a) const { return f.fits(way, a, value); }
-  template <class W, class A>
-    requires(Position == 0 && detail::HasWay<F, W, T, A>)
-  KOKKOS_FORCEINLINE_FUNCTION auto by(W way, const A& a) const { return f.by(way, value, a); }
-  template <class W, class A>
-    requires(Position == 1 && detail::HasWay<F, W, A, T>)
-  KOKKOS_FORCEINLINE_FUNCTION auto by(W way, const A& a) const { return f.by(way, a, value); }
-  template <class W, class A>
-    requires(Position == 0 && detail::HasBounds<F, W, T, A>)
-  TESSERA_INLINE auto bounds(W way, Index n, const A* a) const {
-    return f.bounds(way, n, detail::Alike<T>{value}, a);
+    requires(detail::HasWayBeside<F, Position, T, W, A>)
+  KOKKOS_FORCEINLINE_FUNCTION bool fits(W way, const A& a) const {
+    if constexpr (Position == 0)
+      return f.fits(way, value, a);
+    else
+      return f.fits(way, a, value);
   }
   template <class W, class A>
-    requires(Position == 1 && detail::HasBounds<F, W, A, T>)
+    requires(detail::HasWayBeside<F, Position, T, W, A>)
+  KOKKOS_FORCEINLINE_FUNCTION auto by(W way, const A& a) const {
+    if constexpr (Position == 0)
+      return f.by(way, value, a);
+    else
+      return f.by(way, a, value);
+  }
+  template <class W, class A>
+    requires(detail::HasBoundsBeside<F, Position, T, W, A>)
   TESSERA_INLINE auto bounds(W way, Index n, const A* a) const {
-    return f.bounds(way, n, a, detail::Alike<T>{value});
+    if constexpr (Position == 0)
+      return f.bounds(way, n, detail::Alike<T>{value}, a);
+    else
+      return f.bounds(way, n, a, detail::Alike<T>{value});
   }
 };
 
