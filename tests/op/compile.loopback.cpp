@@ -375,6 +375,36 @@ TEST_CASE("functions of every form: tensors, tuples, structs, nothing, and what 
   });
 }
 
+TEST_CASE("of an operator that writes a tensor, further results are tensors of their own") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    const auto x = random_normal<Real<data, _>>(mesh, {12, 6}, 1);
+    const auto scale = random_normal<Real<_>>(mesh, {6}, 2), bias = ones<Real<_>>(mesh, 6);
+    auto y = zeros_like(x), z = zeros_like(x);
+    auto norm =
+        compile([&](const auto& of) { into(y, [&] { return layer_norm(of, scale, bias); }); });
+    norm(x);
+    norm(2.0 * x);
+    async([&] {
+      const auto twice = x + x;
+      into(z, [&] { return layer_norm(twice, scale, bias); });
+      return 0;
+    }).wait();
+    const auto made = layer_norm(2.0 * x, scale, bias);
+    bool own = true;
+    for (const Program* program : {&norm.listed(), &norm.program()}) {
+      const ProgramEntry& e = program->entry(program->size() - 1);
+      own = own && program->tensor(e.result).made < 0 && e.also.size() == 2;
+      for (const int t : e.also)
+        own = own && t != e.result && program->tensor(t).made == program->size() - 1 &&
+              program->tensor(t).desc.extents == Extents{12};
+    }
+    const bool same = to_host(y) == to_host(made) && to_host(z) == to_host(made);
+    const std::lock_guard lock(mutex);
+    CHECK(own);
+    CHECK(same);
+  });
+}
+
 TEST_CASE("what a compiled function may not do is said where it does it") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);

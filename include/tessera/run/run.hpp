@@ -190,14 +190,14 @@ inline void require_kept(const Request& r, bool waits) {
                      r.site.where);
 }
 
-/// Calls take(result) for the results of a call before there are any: each is an operand, the
-/// destination, or of memory that is promised.
+/// Calls take(result) for the results of a call before there are any: each is an operand, or of
+/// memory that is promised, but the first is the destination, where the call has one.
 template <class Take> void promise_results(const Request& r, const Plan& plan, const Take& take) {
   const std::shared_ptr<MeshCore>& on = r.mesh();
   const auto one = [&](int slot, const TensorDesc& desc) {
     if (slot < plan.operands)
       take(TensorCore(on, desc, r.operands[slot]->storage()));
-    else if (r.extras.into != nullptr)
+    else if (r.extras.into != nullptr && slot == plan.result)
       take(TensorCore(on, desc, r.extras.into->storage()));
     else
       take(TensorCore(on, desc, make_promise(on, r.site.where)));
@@ -230,7 +230,8 @@ TESSERA_FUNCTION TensorCore UnderWay::take(const Request& r) {
     });
     std::vector<TensorCore> also;
     Request promised = r;
-    if (into == nullptr) promised.extras.promised = &call->promised;
+    if (into != nullptr) call->promised[0] = nullptr;
+    promised.extras.promised = &call->promised;
     promised.extras.also = &also;
     if (!waits) {
       const Agreed agreed = agree_on(promised, question);

@@ -45,7 +45,7 @@ class UnderWay final : public Taker {
 
  private:
   struct Call {
-    Promises promised;  ///< null: the result is an operand, or has a destination
+    Promises promised;  ///< null: the first result has a destination
     std::unique_ptr<Started> started;
     std::unique_ptr<KeptRequest> later;  ///< in place of `started`
     std::shared_ptr<Storage> into;       ///< the memory of its destination
@@ -72,7 +72,9 @@ class UnderWay final : public Taker {
     }
     while (first_ != nullptr) {
       const std::unique_ptr<Call> ended = std::exchange(first_, std::move(first_->next));
-      for (const std::shared_ptr<Storage>& promise : ended->promised) promise->break_promise();
+      for (const std::shared_ptr<Storage>& promise : ended->promised)
+        if (promise != nullptr) promise->break_promise();
+      if (ended->into != nullptr) ended->into->break_promise();
       if (ended->started != nullptr && !ended->started->arrived_already())
         (void)ended->started.release();
     }

@@ -195,17 +195,18 @@ class ListedRun {
     if (e.plan->destination == Destination::accumulated &&
         call.prepared->plan->destination == Destination::fresh)
       return in_place(e, i, r, calls_.number_of(call.results[0]));
-    Promises promised;
-    TensorCore into;
-    if (call.into) {
-      into = {calls_.mesh_, e.plan->result_desc(), tensor(e.result).storage()};
-      r.extras.into = &into;
-    } else if (e.result >= listed()) {  // an unfinished one
+    if (e.result >= listed() && !call.into) {  // an unfinished one
       tensor(e.result) = carried_out(r, i);
       return;
-    } else {
-      for (const int t : call.results) promised.push_back(tensor(t).storage());
-      r.extras.promised = &promised;
+    }
+    Promises promised;
+    for (const int t : call.results) promised.push_back(tensor(t).storage());
+    r.extras.promised = &promised;
+    TensorCore into;
+    if (call.into) {
+      promised[0] = nullptr;
+      into = {calls_.mesh_, e.plan->result_desc(), tensor(e.result).storage()};
+      r.extras.into = &into;
     }
     (void)carried_out(r, i);
   }
