@@ -12,9 +12,9 @@
 
 namespace tessera::detail {
 
-/// Returns how a gradient goes back through a map's function to an operand; unknown where the
-/// function has no derivative.
-TESSERA_FUNCTION PullBack pull_back(const MapKernel& kernel, int operand);
+/// Returns how a gradient goes back through a map's function to an operand, or the
+/// function of a NormPull; unknown where the function has no derivative.
+TESSERA_FUNCTION PullBack pull_back(const MapKernel& kernel, int asked);
 
 }  // namespace tessera::detail
 

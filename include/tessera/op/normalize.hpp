@@ -35,17 +35,15 @@ template <class T, bool Centred> struct NormFunctions {
     kernel.pull = &of;
     return kernel;
   }
-  /// Unlike a map's, it names what the adjoint reads itself: the gradient by x, and the elements
-  /// of which the scale's gradient is the sum.
-  static PullBack of(const void* functions, int operand) {
-    if (operand > 1) return {};
+  /// Returns the function of a NormPull; the adjoint knows what it reads.
+  static PullBack of(const void* functions, int asked) {
     const double over_n = static_cast<const NormFunctions*>(functions)->over_n;
     if constexpr (Centred)
-      return operand == 0 ? made<T, T, T, C, T, C, C, C>(fn::NormGradient{over_n})
-                          : made<C, T, T, C, C>(fn::ScaleGradient{});
+      return asked == NormPull::by_x ? made<T, T, T, C, T, C, C, C>(fn::NormGradient{over_n})
+                                     : made<C, T, T, C, C>(fn::ScaleGradient{});
     else
-      return operand == 0 ? made<T, T, T, C, T, C>(fn::NormGradient{over_n})
-                          : made<C, T, T, C>(fn::ScaleGradient{});
+      return asked == NormPull::by_x ? made<T, T, T, C, T, C>(fn::NormGradient{over_n})
+                                     : made<C, T, T, C>(fn::ScaleGradient{});
   }
 
  private:

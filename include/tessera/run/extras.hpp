@@ -34,8 +34,9 @@ struct MapKernel {
   void (*make)(const void* context, const Box& block, const Extents& whole, void* out) = nullptr;
   /// Tells functions apart: one address for each type of function on elements of given types.
   const void* identity = nullptr;
-  /// The derivative that the function brings (run/pull_back.hpp); null: it brings none.
-  detail::PullBack (*pull)(const void* context, int operand) = nullptr;
+  /// The derivative that the function brings (run/pull_back.hpp) by an operand of a map, or a
+  /// function that the adjoint of a norm asks for (NormPull); null: it brings none.
+  detail::PullBack (*pull)(const void* context, int asked) = nullptr;
 };
 
 namespace detail {

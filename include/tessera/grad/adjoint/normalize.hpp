@@ -16,8 +16,9 @@ namespace tessera::detail {
 
 inline void adjoint_of(const ops::Normalize& op, AdjointBuilder& build) {
   const AdjointCall& call = build.call();
-  const PullBack by_x = pull_back(call.kernel, 0), by_scale = pull_back(call.kernel, 1);
-  if (!by_x.known || !by_scale.known)
+  const PullBack by_x = pull_back(call.kernel, NormPull::by_x);
+  const PullBack scale_terms = pull_back(call.kernel, NormPull::scale_terms);
+  if (!by_x.known || !scale_terms.known)
     return build.miss(
         "the call does not bring the functions of its gradient; call layer_norm or "
         "rms_norm, not the operator");
@@ -44,7 +45,7 @@ inline void adjoint_of(const ops::Normalize& op, AdjointBuilder& build) {
     values.push_back(mean);
   }
   const AdjointValue product =
-      mapped(build, terms, values, computed, dy.sharding, by_scale.function);
+      mapped(build, terms, values, computed, dy.sharding, scale_terms.function);
   if (build.wants(1)) by_row(1, product);
   if (!build.wants(0)) return;
 

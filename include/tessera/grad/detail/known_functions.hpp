@@ -125,11 +125,11 @@ inline const std::unordered_map<const void*, PullBackOf>& known_pull_backs() {
   return known.table;
 }
 
-TESSERA_FUNCTION PullBack pull_back(const MapKernel& kernel, int operand) {
-  if (kernel.pull != nullptr) return kernel.pull(kernel.context, operand);
+TESSERA_FUNCTION PullBack pull_back(const MapKernel& kernel, int asked) {
+  if (kernel.pull != nullptr) return kernel.pull(kernel.context, asked);
   const auto found = known_pull_backs().find(kernel.identity);
   if (found == known_pull_backs().end()) return {};
-  return found->second(kernel.context, operand);
+  return found->second(kernel.context, asked);
 }
 
 }  // namespace tessera::detail
