@@ -146,18 +146,21 @@ TEST_CASE("what every process has is sliced, and not moved, until it is written"
 
 TEST_CASE("a shared move says whether the bits are the same") {
   on_meshes([](const ProcessMesh<Grid>& mesh) {
-    for (const Index n : {24, 60, 600}) {
-      const auto x = random_normal<Real<data, _>>(mesh, {n, 40}, 3);
-      const auto w = random_normal<Real<model, data>>(mesh, {40, 60}, 4);
-      auto f = compile(TwoUses{}, {.join = false});
-      const auto expected = to_host(TwoUses{}(x, w));
-      const bool same = to_host(f(x, w)) == expected;
-      const std::lock_guard lock(mutex);
-      for (const SharedMove& move : f.sharing().moves) {
-        CHECK((same || move.rounds));
-        CHECK(explain(f).find(move.rounds ? "to rounding" : "the same bits") != std::string::npos);
+    // With a long sum, products read their own part of the gathered w where it lies.
+    for (const Index n : {24, 60, 600})
+      for (const Index sum : {40, 2048}) {
+        const auto x = random_normal<Real<data, _>>(mesh, {n, sum}, 3);
+        const auto w = random_normal<Real<model, data>>(mesh, {sum, 60}, 4);
+        auto f = compile(TwoUses{}, {.join = false});
+        const auto expected = to_host(TwoUses{}(x, w));
+        const bool same = to_host(f(x, w)) == expected;
+        const std::lock_guard lock(mutex);
+        for (const SharedMove& move : f.sharing().moves) {
+          CHECK((same || move.rounds));
+          CHECK(explain(f).find(move.rounds ? "to rounding" : "the same bits") !=
+                std::string::npos);
+        }
       }
-    }
   });
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("products in rounds under MPI, with shared memory and without") {
 }
 
 TEST_CASE("products read the own part of a gathered operand where it lies, under MPI") {
-  CHECK(play("products in parts under MPI", 94, 200, {{}}, {.in_parts = true}) > 0);
+  CHECK(play("products in parts under MPI", 94, 200, {parts_options()}, {.in_parts = true}) > 0);
 }
 
 TEST_CASE("the conformance cases of loops under MPI, with shorter sides") {

@@ -30,6 +30,13 @@ inline std::vector<MeshOptions> looping_options() {
   return all;
 }
 
+/// The options of meshes on which an own part stays even where it is small.
+inline MeshOptions parts_options() {
+  MeshOptions options;
+  options.machine.message_ps = 1;
+  return options;
+}
+
 /// Which products are played, and how many there were.
 struct ProductKind {
   std::atomic<int>* count = nullptr;

@@ -42,7 +42,8 @@ struct Machine {
   std::int64_t processes_per_node =
       0;  ///< processes 0 ... n - 1 of the communicator share a node, and so on; 0: all share one
   /// Percent of the lesser of a transfer and a product that runs meanwhile that costs no time: 0
-  /// where the same cores copy the messages, so that the times add.
+  /// where the same cores copy the messages, so that the times add; then the calls of products in
+  /// rounds on one node are waited for at once. On devices `calibrate` finds it.
   std::int64_t hidden_percent = 0;
   /// Percent of the time of a transfer that it takes with one half going each way around a ring.
   std::int64_t two_way_percent = 100;

@@ -99,7 +99,8 @@ class PlanParts {
     step.collective = Collective::collective_permute;
     step.group = loop.axes();
     step.level = found.level();
-    step.loop.at_once = step.level != Level::network && options_.machine.hidden_percent == 0;
+    step.loop.at_once = step.level != Level::network && options_.machine.hidden_percent == 0 &&
+                        !(loop.kind == LoopKind::scatter && loop.both_ways);
     if (step.level == Level::network) step.node = found.node;
     plan_.needs.accept(step.collective, step.group);
     step.rounds = LoopTurns(plan_, step, Coordinates(plan_.mesh.rank(), 0)).most_rounds();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A product made in rounds as a value: each round multiplies the blocks in hand while the next
-/// ones travel by collective-permute, so that no process holds a gathered tensor (GShard, Lepikhin
-/// et al. 2020, section 3.3.2 and figure 4c). plan/work/loop_turns.hpp says who has which block in
-/// which round.
+/// A product made in rounds as a value: each round multiplies the blocks in hand while, or before,
+/// the next ones travel by collective-permute, so that no process holds a gathered tensor (GShard,
+/// Lepikhin et al. 2020, section 3.3.2 and figure 4c). plan/work/loop_turns.hpp says who has which
+/// block in which round.
 ///
 ///     Loop loop{.kind = LoopKind::gather, .letter = 'm'};
 ///     loop.rings[0] = {0};                 // the left operand's blocks of m travel around axis 0

@@ -36,7 +36,8 @@ struct ProductWork {
     const TensorDesc& desc = rule.tensors[t].desc;
     const Coordinates origin(mesh.rank(), 0);
     const Index n = block(desc.extents[move.panel_dim], s[move.panel_dim], mesh, origin).size();
-    if (!takes_panels(roles, labels[t], stored, move.panel_dim, n, mesh.group_size(move.group)))
+    if (!takes_panels(roles, desc.type, labels[t], stored, move.panel_dim, n,
+                      mesh.group_size(move.group)))
       return 0;
     return machine.copy(saturating_mul(block_volume(desc.extents, s, mesh, origin),
                                        static_cast<Index>(size_of(desc.type))));

@@ -58,7 +58,8 @@ class PanelChoice {
     const char letter = given[move.panel_dim];
     const int panels = build_.plan().mesh.group_size(move.group);
     if (chopped_.contains(letter)) return;
-    if (!takes_panels(roles_, given, stored, move.panel_dim, extent(slot, move.panel_dim), panels))
+    if (!takes_panels(roles_, build_.desc(slot).type, given, stored, move.panel_dim,
+                      extent(slot, move.panel_dim), panels))
       return;
     const bool summed = !roles_.c.contains(letter);
     for (int i = 0; i < chosen_.size();
@@ -71,8 +72,9 @@ class PanelChoice {
     parts_.push_back(panels);
     build_.use_panels(slot, step);
   }
-  /// Returns the bytes of the own part that an all-gather need not copy; 0: it has to, or what the
-  /// product in parts passes over once more for each part is larger.
+  /// Returns the bytes of the own part that an all-gather need not copy; 0: it has to, or to copy
+  /// them is cheaper than a product for each part, which passes once more over the tensor that the
+  /// part does not belong to.
   constexpr Index own_part(int step, const int (&slots)[3]) const {
     const Plan& plan = build_.plan();
     const Step& gather = plan.steps[step];
@@ -86,16 +88,19 @@ class PanelChoice {
     const char letter = whole.labels[d];
     const int parts = plan.mesh.group_size(gather.group);
     const Term& stored = t == 0 ? roles_.a : roles_.b;
-    if (!takes_panels(roles_, whole.labels, stored, d, extent(gather.out, d), parts)) return 0;
+    if (!takes_panels(roles_, own.desc.type, whole.labels, stored, d, extent(gather.out, d), parts))
+      return 0;
+    const Machine& machine = build_.options().machine;
     const Index bytes = build_.bytes_of_origin(own.desc);
+    std::int64_t price = machine.message_ps;  // of a product more
     for (int other = 0; other < 3; ++other) {
       const Slot& slot = plan.slots[slots[other]];
       const int same = slot.labels.find(letter);
       if (other != t && same >= 0 && slot.panel_dim == same) return 0;
-      const bool again = same < 0 && whole.panel_dim < 0;
-      if (again && saturating_mul(parts - 1, build_.bytes_of_origin(slot.desc)) > bytes) return 0;
+      if (same < 0 && whole.panel_dim < 0)
+        price = saturating_add(price, machine.copy(build_.bytes_of_origin(slot.desc)));
     }
-    return bytes;
+    return saturating_mul(parts - 1, price) < machine.copy(bytes) ? bytes : 0;
   }
   /// Returns the extent of the block on process 0.
   constexpr Index extent(int slot, int d) const {

@@ -45,7 +45,7 @@ struct Slot {
   int panel_dim = -1;
   int panels = 1;
   /// In a gathered block: the operand in which this process's own part stays, for a product to read
-  /// it there; its place in the block is not written.
+  /// it there; its place in the block need not be written.
   std::int8_t own_part = -1;
   SlotRole role = SlotRole::temporary;
   bool given = false;  ///< it lies in the destination that the caller gave
@@ -109,7 +109,7 @@ struct Step {
   /// For an exchange: the data that arrives in each round is merged with the block, and as many
   /// elements are kept (plan/move/merge_split.hpp). Its results replace its inputs.
   bool merges = false;
-  Loop loop;  ///< for a contract step that is made in rounds, and communicates meanwhile
+  Loop loop;  ///< for a contract step that is made in rounds, and communicates between them
   std::int64_t cost = 0;  ///< picoseconds by the machine model, on process 0
 
   constexpr bool communicates() const { return kind == StepKind::communicate || loop; }

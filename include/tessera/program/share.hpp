@@ -16,7 +16,7 @@
 ///
 /// Laws: the payload of the shared Program is that of the first less what the moves say; values are
 /// the same bits, or the same to rounding where a move says so (a product that read panels of a
-/// gather in place sums in another order).
+/// gather, or its own part in place, sums in another order).
 #include <string>
 #include <vector>
 

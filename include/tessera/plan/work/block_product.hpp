@@ -6,8 +6,7 @@
 ///
 ///     for (const BlockProduct& one : part_products(plan, step)) ...   // in this order
 ///
-/// Laws: the products of a step add up to the product of its blocks; the parts of a sum are added
-/// in the same order on every process.
+/// Laws: the products of a step add up to the product of its blocks.
 #include <vector>
 
 #include <tessera/plan/move/move.hpp>
@@ -88,8 +87,9 @@ constexpr int operand_in_parts(const Plan& plan, const Step& step) {
   return -1;
 }
 
-/// Returns the products, one for each part of the gathered operand. Precondition: one operand's own
-/// part stays where it is.
+/// Returns the products, one for each part of the gathered operand, in the order of the group, so
+/// that every process adds the parts of a sum in one order. Precondition: one operand's own part
+/// stays where it is.
 inline std::vector<BlockProduct> part_products(const Plan& plan, const Step& step) {
   const Coordinates at = plan.mesh.coordinates(plan.process);
   const int t = operand_in_parts(plan, step);

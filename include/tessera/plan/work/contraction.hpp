@@ -89,19 +89,20 @@ constexpr Contraction contraction(const Term& a, const Term& b, const Term& c,
 inline constexpr Index least_panel = 64;
 /// The same along a dimension that is summed. Each panel is one more pass over the result, which
 /// libraries make for every 256 to 384 of the sum anyhow; unpacking passes twice over the operand
-/// alone, which is small beside the result where the sum is short.
+/// alone, which is small beside the result where the sum is short. Half types have none: their sums
+/// are rounded once.
 inline constexpr Index least_summed_panel = 256;
 
 /// Returns true when a product may read or write the block of `given` as panels along dimension d
 /// of local extent n: when it is stored as given, the panels are wide enough, and the dimension
 /// comes first in its role, so that a panel is a run in the other blocks.
-constexpr bool takes_panels(const Contraction& roles, const Term& given, const Term& stored, int d,
-                            Index n, int panels) {
+constexpr bool takes_panels(const Contraction& roles, DType type, const Term& given,
+                            const Term& stored, int d, Index n, int panels) {
   const bool loops_fit = roles.batch.size() + 4 <= max_dims;  // two for m, two for n
   if (!(given == stored) || !loops_fit) return false;
   const char label = given[d];
   const auto leads = [&](const Term& group) { return !group.empty() && group[0] == label; };
-  if (leads(roles.k)) return n / panels >= least_summed_panel;
+  if (leads(roles.k)) return !is_short(type) && n / panels >= least_summed_panel;
   return (leads(roles.m) || leads(roles.n)) && n / panels >= least_panel;
 }
 

@@ -308,7 +308,7 @@ class InstructionList : private InstructionWriter {
       kernel.out = step().out;
     }
   }
-  /// A product in rounds: one block is multiplied while the next one travels.
+  /// A product in rounds.
   void loop() {
     const LoopWork work = loop_work(plan_, step());
     for (int b = 0; b < work.buffers.size(); ++b)

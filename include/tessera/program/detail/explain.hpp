@@ -55,7 +55,8 @@ inline std::string tensor_text(const Slot& slot, const AxisNames& names) {
 
 inline std::string slot_text(const Slot& slot, const AxisNames& names) {
   return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " + place_text(slot, names) +
-         (slot.panel_dim >= 0 ? " in " + std::to_string(slot.panels) + " panels" : "");
+         (slot.panel_dim >= 0 ? " in " + std::to_string(slot.panels) + " panels" : "") +
+         (slot.own_part >= 0 ? ", the own part left" : "");
 }
 
 /// The halo within which a slot lies: " stored with halo 1_1x0_2", or nothing.

@@ -44,6 +44,10 @@ inline bool sums_alike(const Plan& a, const Plan& b) {
       const Slot& with = b.slots[result ? y->out : y->in[k]];
       if (of.bytes != with.bytes || of.panel_dim != with.panel_dim || of.panels != with.panels)
         return false;
+      const bool in_parts = of.own_part >= 0;
+      if (in_parts != (with.own_part >= 0) ||
+          (in_parts && !(a.slots[of.own_part].desc == b.slots[with.own_part].desc)))
+        return false;
     }
   }
 }
