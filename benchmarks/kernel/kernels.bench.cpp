@@ -80,11 +80,12 @@ template <class T> void moves(const std::string& type) {
   });
   const Buffer<T> keys = numbers<T>(256 * 4096);
   Buffer<std::int64_t> order(keys.size());
-  for (const Index limit : {16, 4096})
-    row((limit == 16 ? "top 16, " : "sort, ") + type, {.bytes = 1.0 * many * (sizeof(T) + 8)}, [&] {
-      detail::order(D, {.outer = 256, .n = 4096, .limit = limit, .descending = true}, keys.data(),
-                    nullptr, order.data());
-    });
+  for (const Index limit : {16, 4096}) {
+    const detail::LocalSort sort{.outer = 256, .n = 4096, .limit = limit, .descending = true};
+    Buffer<std::int64_t> words(static_cast<std::size_t>(sort.scratch_bytes(sizeof(T), false) / 8));
+    row((limit == 16 ? "top 16, " : "sort, ") + type, {.bytes = 1.0 * many * (sizeof(T) + 8)},
+        [&] { detail::order(D, sort, keys.data(), nullptr, order.data(), words.data()); });
+  }
 }
 
 template <class T>

@@ -125,7 +125,10 @@ TEST_CASE("a tool sees every kernel on the instance given") {
     detail::copy(DType::f32, x.data(), y.data(), some, 20);
     detail::fill_zeros(y.data(), 4);
     detail::reduce(DType::f32, Reduction::sum, {{}, {}, line, {1}}, x.data(), y.data());
-    detail::sort(DType::f32, {.outer = 1, .n = line[0], .limit = 4}, x.data(), y.data());
+    const detail::LocalSort first{.outer = 1, .n = line[0], .limit = 4};
+    const test::Buffer<std::int64_t> words(std::vector<std::int64_t>(
+        static_cast<std::size_t>(first.scratch_bytes(sizeof(float), false) / 8)));
+    detail::sort(DType::f32, first, x.data(), y.data(), words.data());
   };
   for (Lane* there : {&lane(), &lane_of(space)}) {
     run_all();  // makes what is kept

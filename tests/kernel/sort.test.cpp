@@ -39,6 +39,19 @@ template <class T> bool before_alone(T x, T y, bool descending) {
   return false;
 }
 
+/// The kernels with just the memory that they state.
+Buffer<std::int64_t> words_of(DType type, const detail::LocalSort& work, bool placed) {
+  const Index bytes = work.scratch_bytes(static_cast<Index>(size_of(type)), placed);
+  return Buffer<std::int64_t>(std::vector<std::int64_t>(static_cast<std::size_t>(bytes / 8)));
+}
+void sort_with_words(DType type, const detail::LocalSort& work, const void* from, void* to) {
+  tessera::detail::sort(type, work, from, to, words_of(type, work, false).data());
+}
+void order_with_words(DType type, const detail::LocalSort& work, const void* from,
+                      const void* places, void* to) {
+  detail::order(type, work, from, places, to, words_of(type, work, places != nullptr).data());
+}
+
 template <class T> bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
@@ -134,15 +147,15 @@ template <class T> void sort_like_the_oracle(Random& random) {
         arranged(std::vector<Stored>(results, Stored(77)));
     const Buffer<std::int64_t> where(std::vector<std::int64_t>(results, 77));
     const Buffer<std::int32_t> near(std::vector<std::int32_t>(results, 77));
-    tessera::detail::sort(type, work, from.data(), to.data());
-    detail::order(type, work, from.data(), nullptr, where.data());
+    sort_with_words(type, work, from.data(), to.data());
+    order_with_words(type, work, from.data(), nullptr, where.data());
     detail::arrange(type, work, from.data(), where.data(), arranged.data());
     CHECK(same_bits(to.values(), alone));
     CHECK(where.values() == positions);
     CHECK(same_bits(arranged.values(), sorted));
     detail::LocalSort less = work;
     less.narrow = true;
-    detail::order(type, less, from.data(), nullptr, near.data());
+    order_with_words(type, less, from.data(), nullptr, near.data());
     detail::arrange(type, less, from.data(), near.data(), arranged.data());
     CHECK(near.values() == narrow);
     CHECK(same_bits(arranged.values(), sorted));
@@ -204,11 +217,11 @@ template <class T> void merge_like_the_oracle(Random& random, bool with_position
       const Buffer<std::int16_t> moved(carried), arranged(carried);
       const Buffer<std::int64_t> order_of(std::vector<std::int64_t>(keys.size(), 77));
       detail::use_element<std::int16_t>();
-      detail::order(type, own, from.data(), nullptr, order_of.data());
+      order_with_words(type, own, from.data(), nullptr, order_of.data());
       if (with_positions)
         detail::arrange(type, own, from.data(), order_of.data(), to.data());
       else
-        tessera::detail::sort(type, own, from.data(), to.data());
+        sort_with_words(type, own, from.data(), to.data());
       detail::arrange(DType::i16, own, moved.data(), order_of.data(), arranged.data());
       all.push_back({size, to.values(), order_of.values(), arranged.values()});
     }
@@ -292,6 +305,20 @@ TEST_CASE(
   sort_like_the_oracle<bool>(random);
 }
 
+TEST_CASE("the words of lines take no more than the block, unless one line's do") {
+  const auto bytes = [](detail::LocalSort work, Index unit) {
+    return work.scratch_bytes(unit, false);
+  };
+  CHECK(bytes({.n = 1 << 20, .limit = 1 << 20}, 4) == 16 << 20);  // a key and a place, twice
+  CHECK(bytes({.n = 1 << 20, .limit = 1 << 20}, 8) == 32 << 20);
+  CHECK(bytes({.n = 1 << 20, .limit = 10}, 8) == 160);
+  CHECK(bytes({.outer = 64, .n = 1 << 20, .limit = 1 << 20}, 4) == 256 << 20);  // 16 lines at once
+  CHECK(bytes({.outer = 1000, .n = 100, .limit = 100}, 4) == 256 * 800);
+  CHECK(bytes({.outer = 0, .n = 100, .limit = 100}, 4) == 0);
+  CHECK(bytes({.outer = 3, .n = 0, .limit = 2}, 4) == 0);
+  CHECK(bytes({.n = 5'000'000'000, .limit = 5'000'000'000}, 4) == 160'000'000'000);
+}
+
 TEST_CASE("elements that are not there come last") {
   detail::use_element<float>();
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -299,8 +326,8 @@ TEST_CASE("elements that are not there come last") {
   const Buffer<std::int64_t> places(
       std::vector<std::int64_t>{10, 11, detail::no_position, 20, detail::no_position, 21});
   const Buffer<std::int64_t> to(std::vector<std::int64_t>(5, 77));
-  detail::order(DType::f32, {.n = 6, .limit = 5, .descending = true}, x.data(), places.data(),
-                to.data());
+  order_with_words(DType::f32, {.n = 6, .limit = 5, .descending = true}, x.data(), places.data(),
+                   to.data());
   CHECK(to.values() == std::vector<std::int64_t>{3, 5, 0, 1, detail::no_position});
   const Buffer<std::int64_t> network(std::vector<std::int64_t>(6, 77)),
       taken(std::vector<std::int64_t>(5, 77));

@@ -114,6 +114,9 @@ struct LocalNormalize {
 /// Stands for the position of a missing element.
 inline constexpr Index no_position = max_int64;
 
+/// The most elements of a line that are found without ordering the others.
+inline constexpr Index few_words = 256;
+
 /// Orders each line along the middle dimension of a contiguous block of outer x n x inner; the
 /// results are the first `limit` elements of each line in that order, or their positions.
 struct LocalSort {
@@ -125,6 +128,31 @@ struct LocalSort {
   bool descending = false;
   bool narrow = false;  ///< positions are int32, and no_position is the largest of them
   constexpr bool operator==(const LocalSort&) const = default;
+
+  /// Returns whether the results are selected from a line as it is read. Elements that may be
+  /// missing (`placed`) are collected first.
+  constexpr bool selects(bool placed) const { return !placed && limit <= few_words && limit < n; }
+  /// Returns whether a key of `unit` bytes and a place in a line are one word.
+  constexpr bool one_word(Index unit) const { return unit <= 4 && n <= Index{0xffff'ffff}; }
+  /// Returns the bytes of the words of key and place in which the host orders one line: those of
+  /// the results, or of the line twice.
+  constexpr Index line_bytes(Index unit, bool placed) const {
+    const Index words = selects(placed) ? limit : n > few_words ? saturating_mul(2, n) : n;
+    return saturating_mul(words, one_word(unit) ? 8 : 16);
+  }
+  /// Returns how many lines the host orders at once, at most: their words take no more memory than
+  /// the block, unless one line's do.
+  constexpr Index at_once(Index unit, bool placed) const {
+    const Index lines = saturating_mul(outer, inner);
+    const Index block = saturating_mul(saturating_mul(lines, n), unit);
+    const Index fit = block / max_of(1, line_bytes(unit, placed));
+    return max_of(1, min_of(min_of(lines, 256), fit));
+  }
+  /// Returns the bytes of all these words.
+  constexpr Index scratch_bytes(Index unit, bool placed) const {
+    return outer * inner == 0 ? 0
+                              : saturating_mul(at_once(unit, placed), line_bytes(unit, placed));
+  }
 };
 
 /// Merges two sets of sorted lines, and keeps in each line as many elements as the first set has:

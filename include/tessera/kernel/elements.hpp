@@ -96,8 +96,8 @@ struct MergeRuns;
 
 /// The kernels of sorting, compiled in the same way. Elements without an order can be moved along.
 struct SortKernels {
-  void (*sort)(const LocalSort& work, const void* from, void* to);
-  void (*order)(const LocalSort& work, const void* from, const void* places, void* to);
+  void (*sort)(const LocalSort& work, const void* from, void* to, void* words);
+  void (*order)(const LocalSort& work, const void* from, const void* places, void* to, void* words);
   void (*arrange)(const LocalSort& work, const void* from, const void* positions, void* to);
   void (*merge)(const LocalMerge& work, const MergeRuns& runs);
 };

@@ -11,8 +11,8 @@
 #include <tessera/plan/move/move_cost.hpp>
 #include <tessera/plan/region/region_work.hpp>
 #include <tessera/plan/region/stored.hpp>
-#include <tessera/plan/work/indexed_work.hpp>
 #include <tessera/plan/work/loop_turns.hpp>
+#include <tessera/plan/work/work_bytes.hpp>
 
 namespace tessera::detail {
 

@@ -3,14 +3,17 @@
 /// @file
 /// Sorts the lines of a block, or returns the positions of their elements in order.
 ///
-///     detail::sort(DType::f32, {.outer = 2, .n = 3, .limit = 3}, from, to);
-///     detail::order(DType::f32, {.outer = 2, .n = 3, .limit = 2}, from, nullptr, positions);   // the first two
+///     const detail::LocalSort work{.outer = 2, .n = 3, .limit = 3};
+///     detail::sort(DType::f32, work, from, to, words);  // work.scratch_bytes(4, false) of them
+///     detail::order(DType::f32, work, from, nullptr, positions, words);
 ///
-/// Laws: NaNs come last, in either direction. order(): equal elements keep their order, -0 and 0
+/// The host orders words of key and place, in memory that the caller gives. A device orders places
+/// in scratch memory of its lane, of 8 bytes an element.
+///
+/// Laws: nothing is allocated on the host. NaNs come last, in either direction. order(): equal elements keep their order, -0 and 0
 /// too. sort() has no positions: equal elements with different bits are in the order of
 /// detail/sort_key.hpp, -0 before 0.
 #include <algorithm>
-#include <vector>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
@@ -20,19 +23,28 @@
 
 namespace tessera::detail {
 
-/// Host: whole lines, through words of key and place.
+/// Host: whole lines, through words of key and place. The lines are divided into parts, each with
+/// memory for the words of one line.
 template <class T> struct SortLines {
   LocalSort work;
   const T* from;
   PositionArray places;     ///< none, or positions, some of them no_position
   T* values;                ///< null where positions are wanted
   PositionArray positions;  ///< none where values are wanted
+  std::byte* words;
+  Index parts;
 
   void run(Index begin, Index end) const {
-    if (sizeof(T) <= 4 && work.n <= Index{0xffff'ffff})
-      lines<KeyWord>(begin, end);
-    else
-      lines<KeyPair>(begin, end);
+    for (Index part = begin; part < end; ++part) {
+      const Index lines = work.outer * work.inner;
+      const Index first = lines / parts * part + min_of(part, lines % parts);
+      const Index last = first + lines / parts + (part < lines % parts ? 1 : 0);
+      std::byte* const own = words + part * work.line_bytes(sizeof(T), places.there());
+      if (work.one_word(sizeof(T)))
+        sort_all(first, last, reinterpret_cast<KeyWord*>(own));
+      else
+        sort_all(first, last, reinterpret_cast<KeyPair*>(own));
+    }
   }
 
  private:
@@ -81,28 +93,26 @@ template <class T> struct SortLines {
     std::sort_heap(heap, heap + kept);
     return kept;
   }
-  template <class Word> void lines(Index begin, Index end) const {
-    std::vector<Word> words(static_cast<std::size_t>(2 * work.n));
+  template <class Word> void sort_all(Index begin, Index end, Word* line_words) const {
+    const bool few = work.selects(places.there());
     for (Index i = begin; i < end; ++i) {
       const Index line = i / work.inner * work.n * work.inner + i % work.inner;
       const Index to = i / work.inner * work.limit * work.inner + i % work.inner;
       Index count = 0;
-      const bool few = !places.there() && work.limit <= few_words && work.limit < work.n;
       if (few && values != nullptr)
-        count = first_few<Word, true>(line, words.data());
+        count = first_few<Word, true>(line, line_words);
       else if (few)
-        count = first_few<Word, false>(line, words.data());
+        count = first_few<Word, false>(line, line_words);
       for (Index place = 0; !few && place < work.n; ++place) {
         const Index at = line + place * work.inner;
         if (places.there() && places.get(at) == no_position) continue;
-        words[static_cast<std::size_t>(count++)] =
-            Word::make(values != nullptr ? total_key(from[at], work.descending)
-                                         : sort_key(from[at], work.descending),
-                       place);
+        line_words[count++] = Word::make(values != nullptr ? total_key(from[at], work.descending)
+                                                           : sort_key(from[at], work.descending),
+                                         place);
       }
       const Index kept = min_of(work.limit, count);
-      const Word* sorted = few ? words.data()
-                               : sort_words(words.data(), words.data() + work.n, count, kept,
+      const Word* sorted = few ? line_words
+                               : sort_words(line_words, line_words + work.n, count, kept,
                                             8 * static_cast<int>(sizeof(T)));
       for (Index r = 0; r < work.limit; ++r) {
         const Index at = to + r * work.inner;
@@ -116,12 +126,16 @@ template <class T> struct SortLines {
 
 template <class T>
 void sort_lines(const LocalSort& work, const T* from, PositionArray places, T* values,
-                PositionArray positions) {
+                PositionArray positions, [[maybe_unused]] void* words) {
   const Index results = work.outer * work.limit * work.inner;
   if (results == 0) return;
   if constexpr (kernels_on_host) {
-    launch("tessera::sort", work.outer * work.inner, max_of(1, 4096 / max_of(1, work.n)),
-           SortLines<T>{work, from, places, values, positions});
+    const Index grain = max_of(1, 4096 / max_of(1, work.n));  // lines
+    const Index most = min_of(host_threads(), work.at_once(sizeof(T), places.there()));
+    const Index parts = max_of(1, min_of(most, work.outer * work.inner / grain));
+    launch("tessera::sort", parts, 1,
+           SortLines<T>{work, from, places, values, positions, static_cast<std::byte*>(words),
+                        parts});
   } else {
     const Scratch<std::int64_t> order(work.outer * work.n * work.inner);
     sort_places(work, from, places, values != nullptr, order.data());
@@ -130,25 +144,28 @@ void sort_lines(const LocalSort& work, const T* from, PositionArray places, T* v
   }
 }
 
-template <class T> void sort_elements(const LocalSort& work, const void* from, void* to) {
-  sort_lines(work, static_cast<const Stored<T>*>(from), {}, static_cast<Stored<T>*>(to), {});
+template <class T>
+void sort_elements(const LocalSort& work, const void* from, void* to, void* words) {
+  sort_lines(work, static_cast<const Stored<T>*>(from), {}, static_cast<Stored<T>*>(to), {}, words);
 }
 template <class T>
-void order_elements(const LocalSort& work, const void* from, const void* places, void* to) {
+void order_elements(const LocalSort& work, const void* from, const void* places, void* to,
+                    void* words) {
   sort_lines(work, static_cast<const Stored<T>*>(from), PositionArray::read(places, work.narrow),
-             static_cast<Stored<T>*>(nullptr), {to, work.narrow});
+             static_cast<Stored<T>*>(nullptr), {to, work.narrow}, words);
 }
 
 /// Writes the first work.limit elements of each line in order: `to` is outer x limit x inner.
-/// Elements are of any type but complex. Communication: none.
-inline void sort(DType type, const LocalSort& work, const void* from, void* to) {
-  detail::sort_kernels_of(type).sort(work, from, to);
+/// Elements are of any type but complex; `words` has work.scratch_bytes(size of an element, false).
+/// Communication: none.
+inline void sort(DType type, const LocalSort& work, const void* from, void* to, void* words) {
+  detail::sort_kernels_of(type).sort(work, from, to, words);
 }
 /// Writes their positions, counted from work.first: int64 or, where the work is narrow, int32.
-/// Where `places` is not null, elements whose place is no_position are left out. Communication:
-/// none.
-inline void order(DType type, const LocalSort& work, const void* from, const void* places,
-                  void* to) {
-  detail::sort_kernels_of(type).order(work, from, places, to);
+/// Where `places` is not null, elements whose place is no_position are left out; `words` has
+/// work.scratch_bytes(size of an element, places != nullptr). Communication: none.
+inline void order(DType type, const LocalSort& work, const void* from, const void* places, void* to,
+                  void* words) {
+  detail::sort_kernels_of(type).order(work, from, places, to, words);
 }
 }  // namespace tessera::detail

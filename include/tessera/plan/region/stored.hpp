@@ -21,6 +21,11 @@ struct StoredWithin {
   constexpr bool operator==(const StoredWithin&) const = default;
 };
 
+/// Returns the extents of a slot's block on the process at `at`.
+constexpr Extents local_extents(const Slot& slot, const Plan& plan, const Coordinates& at) {
+  return block(slot.desc.extents, slot.desc.sharding, plan.mesh, at).extents();
+}
+
 /// Returns the box of a slot that the process at `at` holds, in global coordinates; for a slot
 /// within a halo, its block.
 constexpr Box held_box(const Plan& plan, const Slot& slot, const Coordinates& at) {

@@ -198,14 +198,4 @@ constexpr LocalSlide slide_work(const Plan& plan, const Step& step, const Coordi
           strides_of(plan, plan.slots[whole], at)};
 }
 
-/// Returns the bytes of arena memory that a step of local work needs beside its slots.
-constexpr Index work_bytes(const Plan& plan, const Step& step, const Coordinates& at) {
-  if (step.kind == StepKind::scatter)
-    return saturating_mul(scatter_work(plan, step, at).integers(), 8);
-  if (step.kind != StepKind::find || step.in.size() > 1) return 0;
-  const TensorDesc& found = plan.slots[step.out].desc;  // each row's extreme value
-  return saturating_mul(block_volume(found.extents, found.sharding, plan.mesh, at),
-                        static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)));
-}
-
 }  // namespace tessera::detail

@@ -7,10 +7,10 @@
 ///     auto copies = detail::local_copies(plan, step);  // of a slice, copy, permutation or diagonal
 #include <vector>
 
-#include <tessera/plan/work/indexed_work.hpp>
 #include <tessera/plan/work/instruction.hpp>
 #include <tessera/plan/work/row_work.hpp>
 #include <tessera/plan/work/window_work.hpp>
+#include <tessera/plan/work/work_bytes.hpp>
 
 namespace tessera::detail {
 

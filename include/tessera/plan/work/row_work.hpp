@@ -12,10 +12,6 @@
 
 namespace tessera::detail {
 
-inline Extents local_extents(const Slot& slot, const Plan& plan, const Coordinates& at) {
-  return block(slot.desc.extents, slot.desc.sharding, plan.mesh, at).extents();
-}
-
 inline LocalReduce reduce_work(const Slot& from, const Slot& to, const Plan& plan,
                                const Coordinates& at) {
   LocalReduce work;
@@ -75,23 +71,6 @@ inline LocalScan scan_work(const Plan& plan, const Step& step, const Coordinates
     const Interval own = block(work.parts, x.desc.sharding[step.along], plan.mesh, at);
     work.earlier = work.reverse ? Interval{own.hi, work.parts} : Interval{0, own.lo};
   }
-  return work;
-}
-
-/// For the steps of a sort: an element's position counts from the beginning of its whole line.
-inline LocalSort sort_work(const Plan& plan, const Step& step, const Coordinates& at) {
-  const Slot& x = plan.slots[step.in[0]];
-  const Extents extents = local_extents(x, plan, at);
-  LocalSort work;
-  work.descending = step.descending;
-  // Positions are the output of an order step, and the last input of other steps.
-  const int positions = step.kind == StepKind::order ? step.out : step.in.back();
-  work.narrow = plan.slots[positions].desc.type == DType::i32 && step.kind != StepKind::sort;
-  work.n = extents[step.along];
-  work.limit = local_extents(plan.slots[step.out], plan, at)[step.along];
-  work.first = block(x.desc.extents[step.along], x.desc.sharding[step.along], plan.mesh, at).lo;
-  for (int d = 0; d < step.along; ++d) work.outer *= extents[d];
-  for (int d = step.along + 1; d < extents.size(); ++d) work.inner *= extents[d];
   return work;
 }
 

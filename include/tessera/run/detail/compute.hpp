@@ -239,9 +239,11 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
     case StepKind::communicate:
       return compute_merge(plan, kernel, at);
     case StepKind::sort:
-      return tessera::detail::sort(type, *std::get_if<LocalSort>(&kernel.work), in, out);
+      return tessera::detail::sort(type, *std::get_if<LocalSort>(&kernel.work), in, out,
+                                   at.scratch);
     case StepKind::order:
-      return tessera::detail::order(type, *std::get_if<LocalSort>(&kernel.work), in, second, out);
+      return tessera::detail::order(type, *std::get_if<LocalSort>(&kernel.work), in, second, out,
+                                    at.scratch);
     case StepKind::arrange:
       return tessera::detail::arrange(type, *std::get_if<LocalSort>(&kernel.work), in, second, out);
     case StepKind::widen:

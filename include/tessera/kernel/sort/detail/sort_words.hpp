@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <tessera/base/math.hpp>
+#include <tessera/base/local_work.hpp>
 
 namespace tessera::detail {
 
@@ -62,9 +62,6 @@ template <class Word> Word* sort_digits(Word* words, Word* spare, Index n, int d
   }
   return words;
 }
-
-/// The most words of a line that are found without sorting the others.
-inline constexpr Index few_words = 256;
 
 /// Sorts n words that are in the order of their places, so that the first `kept` are right; returns
 /// `words` or `spare`, whichever holds them.
