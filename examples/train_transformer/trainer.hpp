@@ -100,11 +100,11 @@ template <class U> class Trainer {
   /// Communication, errors: as write_checkpoint.
   void save(const ProcessMesh<Grid>& mesh, const std::string& path, Index step,
             const std::string& text) {
-    write_checkpoint(mesh, path, saved(),
-                     {{"step", std::to_string(step)},
-                      {"updates", std::to_string(optimizer_.updates())},
-                      {"seed", std::to_string(n_.seed)},
-                      {"text", text}});
+    CheckpointFacts facts = optimizer_.facts();
+    facts["step"] = std::to_string(step);
+    facts["seed"] = std::to_string(n_.seed);
+    facts["text"] = text;
+    write_checkpoint(mesh, path, saved(), facts);
   }
   /// Returns the step that was written. Throws UsageError for a run of other data.
   Index resume(const ProcessMesh<Grid>& mesh, const std::string& path, const std::string& text) {
@@ -123,7 +123,7 @@ template <class U> class Trainer {
     std::size_t next = 0;
     optimizer_.for_each_state(
         [&](const std::string&, DynamicTensor& tensor) { tensor = read.state[next++]; });
-    optimizer_.resume(number(facts, "updates", path));
+    optimizer_.resume(facts);
     return number(facts, "step", path);
   }
 

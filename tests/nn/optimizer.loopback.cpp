@@ -218,6 +218,91 @@ TEST_CASE("a gradient that is not finite: its step is skipped, and nothing is lo
   });
 }
 
+TEST_CASE("state goes to another mesh and policy: lines of elements too, and the loss's scale") {
+  // What is written on one mesh is read on the next, and the run goes on as if nothing had been.
+  std::vector<std::pair<std::string, HostTensor<double>>> state;
+  std::map<std::string, std::string> facts;
+  Values weights = random_values(1), wanted;
+  std::mutex mutex;
+  const std::vector<std::pair<MeshShape, UpdatePolicy>> runs = {
+      {{1, 1}, {}},
+      {{3, 2}, {UpdatePolicy::Kind::sharded, {0}, true}},
+      {{2, 2}, {UpdatePolicy::Kind::sharded, {0, 1}, false}},
+      {{4, 1}, {UpdatePolicy::Kind::sharded, {0}, true}},
+      {{2, 1}, {UpdatePolicy::Kind::sharded, {0}, false}}};
+  const auto gradients = [](int t, double scale) {
+    Values g = gradients_of_step(t);
+    for (auto& one : g)
+      for (double& x : one) x *= scale;
+    return g;
+  };
+  const auto options = [] {
+    OptimizerOptions made{.scale = LossScale::automatic(16)};
+    made.scale.interval = 2;
+    return made;
+  };
+  run_loopback(1, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {1, 1}, {"data", "model"});
+    Tree tree = tree_of<double>(mesh, weights, whole_weights());
+    Optimizer<Adam, UpdatePolicy> optimizer(Adam{.rate = 0.1}, tree, options(), UpdatePolicy{});
+    for (int t = 1; t <= 5; ++t)
+      optimizer.step(tree, tree_of<double>(mesh, gradients(t, optimizer.loss_scale()),
+                                           whole_weights()));
+    for (const DynamicTensor& w : tree) wanted.push_back(host_values<double>(w));
+    CHECK(optimizer.report().scale == 64);  // twice two good steps
+  });
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    run_loopback(runs[r].first.processes(), [&, r](std::shared_ptr<Transport> world) {
+      const auto mesh = make_mesh(world, runs[r].first, {"data", "model"});
+      Tree tree = tree_of<double>(mesh, weights, whole_weights());
+      Optimizer<Adam, UpdatePolicy> optimizer(Adam{.rate = 0.1}, tree, options(), runs[r].second);
+      if (r > 0) {
+        std::size_t next = 0;
+        optimizer.for_each_state([&](const std::string& path, DynamicTensor& one) {
+          CHECK(path == state[next].first);
+          REQUIRE(one.extents() == state[next].second.extents);
+          one = from_host<double>(mesh, one.extents(), one.sharding(),
+                                  std::span<const double>(state[next].second.values));
+          ++next;
+        });
+        optimizer.resume(facts);
+      }
+      world->barrier();  // all have read
+      optimizer.step(tree, tree_of<double>(mesh, gradients(static_cast<int>(r) + 1,
+                                                           optimizer.loss_scale()),
+                                           whole_weights()));
+      std::vector<std::pair<std::string, HostTensor<double>>> kept;
+      optimizer.for_each_state([&](const std::string& path, const DynamicTensor& one) {
+        kept.push_back({path, to_host<double>(one)});
+      });
+      Values made;
+      for (const DynamicTensor& w : tree) made.push_back(host_values<double>(w));
+      const auto said = optimizer.facts();
+      if (mesh.process() != 0) return;
+      const std::lock_guard lock(mutex);
+      state = kept;
+      facts = said;
+      weights = made;
+    });
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    CHECK(worst_difference(weights[i], wanted[i]) < 1e-12);
+  CHECK(facts == std::map<std::string, std::string>{{"optimizer.calls", "5"},
+                                                    {"optimizer.updates", "5"},
+                                                    {"optimizer.loss_scale", "64"},
+                                                    {"optimizer.good_steps", "1"}});
+  run_loopback(1, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {1, 1}, {"data", "model"});
+    Tree tree = tree_of<double>(mesh, weights, whole_weights());
+    Optimizer<Adam, UpdatePolicy> optimizer(Adam{}, tree, options(), UpdatePolicy{});
+    facts["optimizer.updates"] = "5x";
+    CHECK_THROWS_WITH_AS(optimizer.resume(facts),
+                         doctest::Contains("whose optimizer.updates is \"5x\""), UsageError);
+    facts.erase("optimizer.updates");
+    CHECK_THROWS_WITH_AS(optimizer.resume(facts), doctest::Contains("without optimizer.updates"),
+                         UsageError);
+  });
+}
+
 TEST_CASE("the sum of small batches' gradients is that of one large batch") {
   std::mutex mutex;
   on_meshes([&](const DynamicMesh& mesh) {

@@ -20,6 +20,7 @@
 #include <tessera/io/detail/file.hpp>
 #include <tessera/io/detail/pieces.hpp>
 #include <tessera/io/detail/replacement.hpp>
+#include <tessera/io/pending_checkpoint.hpp>
 #include <tessera/io/safetensors_header.hpp>
 #include <tessera/op/reshard.hpp>
 
@@ -29,6 +30,11 @@ namespace tessera {
 using CheckpointFacts = std::map<std::string, std::string>;
 
 struct CheckpointOptions {
+  /// The name in the file of the tensor at a path of the tree; none: the path.
+  std::function<std::string(const std::string& path)> name{};
+  /// begin_checkpoint: the most bytes of copies that a process holds; it waits for the disk where
+  /// its blocks are larger.
+  Index memory = max_int64;
   /// Called on each process after every piece of at most 16 MiB, with the number of its own bytes
   /// that are done. An exception from it ends the reading or writing on all processes.
   std::function<void(Index done, Index total)> progress{};
@@ -62,8 +68,11 @@ inline SafetensorsEntry entry_of(const NamedTensor& named) {
   if (is_complex(type)) entry.shape.push_back(2);
   return entry;
 }
+inline std::string type_text(const SafetensorsEntry& entry) {
+  return entry.other_type.empty() ? std::string(name_of(entry.type)) : printable(entry.other_type);
+}
 inline std::string describe_entry(const SafetensorsEntry& entry) {
-  std::string text = "\"" + printable(entry.name) + "\", " + std::string(name_of(entry.type)) + " ";
+  std::string text = "\"" + printable(entry.name) + "\", " + type_text(entry) + " ";
   for (std::size_t d = 0; d < entry.shape.size(); ++d) {
     if (d > 0) text += "x";
     text += std::to_string(entry.shape[d]);
@@ -104,6 +113,23 @@ inline std::string unfit(const MeshCore& mesh, const std::vector<NamedTensor>& t
              "; a checkpoint is of one mesh, write one for each";
   }
   return "";
+}
+
+/// Returns what is wrong with the names of tensors that are to be written, or nothing.
+inline std::string unfit_names(const std::vector<NamedTensor>& tensors) {
+  std::vector<std::string_view> names;
+  for (const NamedTensor& named : tensors) {
+    if (!is_utf8(named.name) || named.name == "__metadata__")
+      return "a tensor has the name \"" + printable(named.name) +
+             "\", and names are UTF-8 and not \"__metadata__\", which the format has for facts; "
+             "give it another";
+    names.push_back(named.name);
+  }
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return "";
+  return "two tensors have the name \"" + printable(*twice) +
+         "\", and a file has one of each name; name them apart";
 }
 
 /// Returns a header with places for tensors and their sums: tensors of wide elements first, so that
@@ -162,58 +188,115 @@ inline Index own_file_bytes(const MeshCore& mesh, const std::vector<NamedTensor>
   return bytes;
 }
 
+/// A checkpoint that is to be written: its header, whose sums are still zeros, and the file.
+struct NewCheckpoint {
+  SafetensorsHeader header;
+  NewFile file;
+};
+/// Returns the checkpoint of tensors and facts that fit. Throws UsageError for others.
+inline NewCheckpoint new_checkpoint(const MeshCore& mesh, const std::vector<NamedTensor>& tensors,
+                                    const CheckpointFacts& facts, CallSite site) {
+  const auto refuse = [&](const std::string& fault) {
+    if (!fault.empty()) throw UsageError(std::string(site.label) + ": " + fault, site.where);
+  };
+  refuse(unfit(mesh, tensors));
+  refuse(unfit_names(tensors));
+  for (const auto& [key, value] : facts) {
+    if (key.starts_with(own_facts))
+      refuse("the fact \"" + printable(key) +
+             "\" has a name that begins with \"tessera.\", as the checkpoint's own facts do; give "
+             "it another name");
+    if (!is_utf8(key) || !is_utf8(value))
+      refuse("the fact \"" + printable(key) + "\" is \"" + printable(value) +
+             "\", which is no UTF-8, and other programs could not open the file; encode it, for "
+             "example in base64");
+  }
+  NewCheckpoint made{checkpoint_header(tensors, facts), {}};
+  made.file.header = safetensors_text(made.header);
+  if (static_cast<Index>(made.file.header.size()) > safetensors_most_header)
+    refuse("the header would have " + std::to_string(made.file.header.size()) +
+           " bytes, and files of this format have at most " +
+           std::to_string(safetensors_most_header) + "; give it fewer or shorter facts");
+  made.file.bytes = made.header.tensors.empty() ? 0 : made.header.tensors.back().end;
+  return made;
+}
+
+/// Brings the tensors, one after the other, to pieces of long runs and gives this process's to
+/// put(data, bytes, offset in the file); at last, on the first process, the header with its sums.
+/// Throws when nobody waits for this process any more. Collective over the mesh.
+template <class Put>
+void save_tensors(MeshCore& mesh, const std::vector<NamedTensor>& tensors, NewCheckpoint& made,
+                  const FileProgress& told, CallSite site, const Put& put) {
+  SafetensorsHeader& header = made.header;
+  const auto data = static_cast<Index>(made.file.header.size());
+  ProgressOfAll progress(told, own_file_bytes(mesh, tensors));
+  std::string complaint;
+  for (const NamedTensor& named : tensors) {
+    const TensorCore& x = named.tensor;
+    const Sharding sharding = file_sharding(x.desc(), mesh.shape());
+    const bool there = x.sharding() == sharding && x.halo() == nullptr;
+    const TensorCore block = there ? x : reshard(x, sharding, site);
+    if (mesh.dry()) continue;
+    const Index begin = header.find(named.name)->begin;
+    PieceSums sums(x.type(), header.find(named.name)->end - begin, file_piece_bytes);
+    if (complaint.empty() && writes_file(sharding, mesh.shape(), mesh.coordinates()))
+      complaint = complaint_of([&] {
+        save_pieces(block, progress.of_one(), [&](Index offset, Index bytes, const char* piece) {
+          sums.add(offset, bytes, piece);
+          put(piece, bytes, data + begin + offset);
+        });
+      });
+    mesh.sum_facts(sums.values(), site.where);
+    std::string& text = header.metadata[sums_key(named.name)];
+    text.clear();
+    for (const std::uint64_t sum : sums.values()) text += hexadecimal(sum);
+  }
+  if (!complaint.empty()) throw FileError(complaint);
+  if (mesh.dry() || mesh.process() != 0) return;
+  const std::string text = sealed(safetensors_text(header));
+  put(text.data(), static_cast<Index>(text.size()), Index{0});
+}
+
 inline void write_checkpoint(MeshCore& mesh, const std::string& path,
                              const std::vector<NamedTensor>& tensors, const CheckpointFacts& facts,
                              const CheckpointOptions& options, CallSite site) {
-  if (const std::string fault = unfit(mesh, tensors); !fault.empty())
-    throw UsageError("write_checkpoint: " + fault, site.where);
-  for (const auto& [key, value] : facts)
-    if (key.starts_with(own_facts))
-      throw UsageError("write_checkpoint: the fact \"" + key +
-                           "\" has a name that begins with \"tessera.\", as the checkpoint's own "
-                           "facts do; give it another name",
-                       site.where);
-  SafetensorsHeader header = checkpoint_header(tensors, facts);
-  NewFile made{safetensors_text(header)};
-  if (static_cast<Index>(made.header.size()) > safetensors_most_header)
-    throw UsageError(
-        "write_checkpoint: the header would have " + std::to_string(made.header.size()) +
-            " bytes, and files of this format have at most " +
-            std::to_string(safetensors_most_header) + "; give it fewer or shorter facts",
-        site.where);
-  made.bytes = header.tensors.empty() ? 0 : header.tensors.back().end;
-  const auto data = static_cast<Index>(made.header.size());
-  ProgressOfAll progress(options.progress, own_file_bytes(mesh, tensors));
-  const auto write_all = [&](File* file) {
-    std::string complaint;  // thrown when nobody waits for this process any more
-    for (const NamedTensor& named : tensors) {
-      const TensorCore& x = named.tensor;
-      const Sharding sharding = file_sharding(x.desc(), mesh.shape());
-      const bool there = x.sharding() == sharding && x.halo() == nullptr;
-      const TensorCore block = there ? x : reshard(x, sharding, site);
-      if (file == nullptr) continue;
-      const Index begin = header.find(named.name)->begin;
-      PieceSums sums(x.type(), header.find(named.name)->end - begin, file_piece_bytes);
-      if (complaint.empty() && writes_file(sharding, mesh.shape(), mesh.coordinates()))
-        complaint = complaint_of([&] {
-          save_pieces(block, progress.of_one(), [&](Index offset, Index bytes, const char* piece) {
-            sums.add(offset, bytes, piece);
-            file->write(piece, bytes, data + begin + offset);
-          });
-        });
-      mesh.sum_facts(sums.values(), site.where);
-      std::string& text = header.metadata[sums_key(named.name)];
-      text.clear();
-      for (const std::uint64_t sum : sums.values()) text += hexadecimal(sum);
-    }
-    if (!complaint.empty()) throw FileError(complaint);
-    if (file != nullptr && mesh.process() == 0) {
-      const std::string text = sealed(safetensors_text(header));
-      file->write(text.data(), static_cast<Index>(text.size()), 0);
-    }
+  NewCheckpoint made = new_checkpoint(mesh, tensors, facts, site);
+  const auto save = [&](const auto& put) {
+    save_tensors(mesh, tensors, made, options.progress, site, put);
   };
-  if (mesh.dry()) return write_all(nullptr);
-  write_together(mesh, path, made, site, [&](File& file) { write_all(&file); });
+  if (mesh.dry()) return save([](const char*, Index, Index) {});
+  end_writes(mesh, site);
+  write_together(mesh, path, made.file, site, [&](File& file) {
+    save([&](const char* bytes, Index size, Index offset) { file.write(bytes, size, offset); });
+  });
+}
+
+/// Copies the tensors, and writes the copies beside what comes next.
+inline PendingCheckpoint begin_checkpoint(const std::shared_ptr<MeshCore>& mesh,
+                                          const std::string& path,
+                                          const std::vector<NamedTensor>& tensors,
+                                          const CheckpointFacts& facts,
+                                          const CheckpointOptions& options, CallSite site) {
+  NewCheckpoint made = new_checkpoint(*mesh, tensors, facts, site);
+  const auto save = [&](const auto& put) {
+    save_tensors(*mesh, tensors, made, options.progress, site, put);
+  };
+  if (mesh->dry()) {
+    save([](const char*, Index, Index) {});
+    return {};
+  }
+  end_writes(*mesh, site);
+  const auto write =
+      std::make_shared<BackgroundWrite>(mesh, path, made.file, options.memory, site);
+  const std::string complaint = complaint_of([&] {
+    save([&](const char* bytes, Index size, Index offset) { write->put(bytes, size, offset); });
+  });
+  fail_together<FileError>(
+      *mesh, complaint.empty() ? complaint : std::string(site.label) + ": " + complaint,
+      site.where);
+  write->seal();
+  begun_writes().push_back(write);
+  return PendingCheckpoint(write);
 }
 
 /// A checkpoint's header, and the digest of its bytes.
@@ -241,7 +324,8 @@ inline CheckpointStart read_start(const File& file, const std::string& path) {
   return start;
 }
 
-/// Returns the first difference between the tensors of a file and those of a tree, or nothing.
+/// Returns the first tensor of a tree that a file has not, or otherwise, or nothing. A file may have
+/// others.
 inline std::string other_model(const SafetensorsHeader& header,
                                const std::vector<NamedTensor>& tensors, const std::string& path) {
   const std::string file = "\"" + path + "\" is a checkpoint of other tensors: ";
@@ -253,17 +337,15 @@ inline std::string other_model(const SafetensorsHeader& header,
     if (entry == nullptr)
       return file + "it lacks " + describe_entry(wanted) + ", which the program has" + counts +
              "; read it into the tensors that were written";
+    if (!entry->other_type.empty())
+      return "\"" + path + "\" has " + describe_entry(*entry) +
+             ", whose elements Tessera has not; leave it out of the tree, or convert the file";
     if (entry->type != wanted.type || entry->shape != wanted.shape)
       return file + "it has " + describe_entry(*entry) + ", and the program's is " +
              std::string(name_of(wanted.type)) +
              describe_entry(wanted).substr(describe_entry(wanted).rfind(' ')) + counts +
              "; give the program the sizes and element types of the run that wrote it";
   }
-  for (const SafetensorsEntry& entry : header.tensors)
-    if (std::none_of(tensors.begin(), tensors.end(),
-                     [&](const NamedTensor& named) { return named.name == entry.name; }))
-      return file + "it has " + describe_entry(entry) + ", which the program lacks" + counts +
-             "; read it into the tensors that were written";
   return "";
 }
 

@@ -77,6 +77,16 @@ class File {
   /// Locks the file for this process until it is closed, or the process ends; returns whether
   /// nobody else has it locked. Where the file system has no locks, nobody can tell.
   bool lock() { return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
+  /// Gives the file the owner and the permissions of the one at `path`, where there is one and as
+  /// far as this process may.
+  void take_permissions(const std::string& path) {
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0) return;
+    // Others than root may not give files away: then the permissions hold for the new owner.
+    [[maybe_unused]] const int given = ::fchown(descriptor_, facts.st_uid, facts.st_gid);
+    if (::fchmod(descriptor_, facts.st_mode & 07777) != 0)
+      throw FileError(failure("given the permissions of the file that it replaces", path_));
+  }
   /// Returns when the contents are on the disk.
   void sync() {
     if (::fsync(descriptor_) != 0) throw FileError(failure("flushed", path_));

@@ -13,15 +13,9 @@
 #include <vector>
 
 #include <tessera/base/math.hpp>
+#include <tessera/base/utf8.hpp>
 
 namespace tessera::detail {
-
-/// Returns the start of a text, as it can be printed.
-inline std::string printable(std::string_view text) {
-  std::string result;
-  for (const char c : text.substr(0, 60)) result += c >= ' ' && c <= '~' ? c : '?';
-  return result + (text.size() > 60 ? "..." : "");
-}
 
 class JsonReader {
  public:
@@ -71,6 +65,23 @@ class JsonReader {
     }
     return false;
   }
+  /// Reads a value that is not looked at.
+  bool skip_value(int depth = 0) {
+    constexpr int deepest = 64;  // the stack of a reader is not the writer's to exhaust
+    if (depth > deepest) return false;
+    if (take('{') || take('[')) return skip_members(text_[next_ - 1] == '{', depth);
+    std::string text;
+    skip();
+    if (next_ < text_.size() && text_[next_] == '"') return quoted(text);
+    for (const std::string_view word : {"null", "true", "false"})
+      if (take_word(word)) return true;
+    return skip_number();
+  }
+  /// Reads null, where it stands.
+  bool null() {
+    skip();
+    return take_word("null");
+  }
   /// Returns whether nothing but space is left.
   bool ended() {
     skip();
@@ -88,6 +99,34 @@ class JsonReader {
     if (next_ >= text_.size() || text_[next_] != c) return false;
     ++next_;
     return true;
+  }
+  bool take_word(std::string_view word) {
+    if (text_.substr(next_, word.size()) != word) return false;
+    next_ += word.size();
+    return true;
+  }
+  bool skip_members(bool named, int depth) {
+    const char end = named ? '}' : ']';
+    if (take(end)) return true;
+    do {
+      std::string name;
+      if (named && (!quoted(name) || !take(':'))) return false;
+      if (!skip_value(depth + 1)) return false;
+    } while (take(','));
+    return take(end);
+  }
+  bool skip_digits() {
+    const std::size_t first = next_;
+    while (next_ < text_.size() && text_[next_] >= '0' && text_[next_] <= '9') ++next_;
+    return next_ > first;
+  }
+  bool skip_number() {
+    take_word("-");
+    if (!take_word("0") && !skip_digits()) return false;
+    if (take_word(".") && !skip_digits()) return false;
+    if (!take_word("e") && !take_word("E")) return true;
+    if (!take_word("+")) take_word("-");
+    return skip_digits();
   }
   bool escaped(std::string& value) {
     constexpr std::string_view names = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";

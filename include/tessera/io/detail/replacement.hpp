@@ -63,7 +63,9 @@ class Replacement {
     std::snprintf(text, sizeof text, "%012llx", static_cast<unsigned long long>(number_));
     return path_ + mark + text;
   }
+  /// Replaces the file of the name by the new one, which gets its permissions.
   void commit() {
+    file_->take_permissions(path_);
     if (::rename(name().c_str(), path_.c_str()) != 0)
       throw FileError(File::failure("replaced", path_));
     made_ = false;
@@ -116,6 +118,48 @@ struct NewFile {
   Index bytes = 0;
 };
 
+/// A new file of which each process of a mesh writes a part. Where a process fails, all throw its
+/// FileError, and the old file is unchanged.
+class FileOfAll {
+ public:
+  /// Makes the file and opens it for writing on each process; it holds the header. Communication: a
+  /// few integers, in no ledger, as in the functions below. Collective over the mesh.
+  FileOfAll(MeshCore& mesh, const std::string& path, const NewFile& made, CallSite site)
+      : mesh_(mesh) {
+    const bool first = mesh.process() == 0;
+    all(site, [&] {
+      part_.take_name(path);
+      if (first) part_.make(made.header, made.bytes);
+    });
+    part_.set_number(mesh.gather_facts({part_.number()}, site.where).front());
+    all(site, [&] { mine_.emplace(File::open(part_.name(), O_WRONLY)); });
+  }
+  File& file() { return *mine_; }
+  /// Runs a part of the writing on each process. Collective over the mesh.
+  template <class Part> void all(CallSite site, const Part& part) {
+    const std::string complaint = complaint_of(part);
+    fail_together<FileError>(
+        mesh_, complaint.empty() ? complaint : std::string(site.label) + ": " + complaint,
+        site.where);
+  }
+  /// Returns when this process's part is on the disk. Communication: none.
+  void close() {
+    mine_->sync();
+    mine_->close();
+  }
+  /// Gives the file its name, when all processes have closed their parts. Collective over the mesh.
+  void commit(CallSite site) {
+    all(site, [&] {
+      if (mesh_.process() == 0) part_.commit();
+    });
+  }
+
+ private:
+  MeshCore& mesh_;
+  Replacement part_;
+  std::optional<File> mine_;
+};
+
 /// Writes a file of which each process writes a part: write(file) gets the new file, which is open
 /// for writing and holds the header; where it calls collective operators it throws after them.
 /// Communication: a few integers, in no ledger. Collective over
@@ -123,29 +167,12 @@ struct NewFile {
 template <class Write>
 void write_together(MeshCore& mesh, const std::string& path, const NewFile& made, CallSite site,
                     const Write& write) {
-  const auto all = [&](const auto& part) {
-    const std::string complaint = complaint_of(part);
-    fail_together<FileError>(
-        mesh, complaint.empty() ? complaint : std::string(site.label) + ": " + complaint,
-        site.where);
-  };
-  const bool first = mesh.process() == 0;
-  Replacement file;
-  all([&] {
-    file.take_name(path);
-    if (first) file.make(made.header, made.bytes);
+  FileOfAll file(mesh, path, made, site);
+  file.all(site, [&] {
+    write(file.file());
+    file.close();
   });
-  file.set_number(mesh.gather_facts({file.number()}, site.where).front());
-  std::optional<File> mine;
-  all([&] { mine.emplace(File::open(file.name(), O_WRONLY)); });
-  all([&] {
-    write(*mine);
-    mine->sync();
-    mine->close();
-  });
-  all([&] {
-    if (first) file.commit();
-  });
+  file.commit(site);
 }
 
 }  // namespace tessera::detail

@@ -19,8 +19,10 @@
 /// calls and the loss's scale. Source: Xu et al., "Automatic Cross-Replica Sharding of Weight
 /// Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et al. 2020), section 5.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +35,29 @@
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {
+
+namespace detail {
+/// Returns the shortest text that reads as the same number.
+inline std::string shortest_text(double x) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, x).ptr);
+}
+/// Returns a fact as a number. Throws UsageError where it is none.
+template <class T>
+T number_of_fact(const std::map<std::string, std::string>& facts, const char* key, Where where) {
+  const auto said = facts.find(key);
+  T value{};
+  const std::string text = said == facts.end() ? "" : said->second;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || read.ec != std::errc{} || read.ptr != text.data() + text.size())
+    throw UsageError("an optimizer is resumed from facts " +
+                         (text.empty() ? "without " + std::string(key)
+                                       : "whose " + std::string(key) + " is \"" + text + "\"") +
+                         "; write what its facts() returns with its state",
+                     where);
+  return value;
+}
+}  // namespace detail
 
 struct OptimizerOptions {
   double clip = 0;     ///< the greatest norm of all gradients together; 0: any
@@ -141,25 +166,49 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   const UpdatePlace& place(int i) const { return weights_[static_cast<std::size_t>(i)].place; }
   /// Calls f(path, tensor) for each tensor of the state, "weight.0" of a weight's first auxiliary
   /// tensor, "weight.master" of its master: to be written to a file or, as DynamicTensor&, read.
-  template <class F> void for_each_state(F&& f) {
-    const auto call = [&](const std::string& path, TensorCore& core) {
-      DynamicTensor tensor(core);
-      f(path, tensor);
-      core = tensor.core();
-    };
+  /// The tensors have the weight's extents, or a row's or column's, whatever the policy and the
+  /// mesh. Communication: where shares are of a line of elements (FlatUpdate), the reshape to the
+  /// weight's extents and, of a tensor that f replaces, the one back. Collective over the mesh.
+  template <class F> void for_each_state(F&& f, Where where = Where::here()) {
+    const detail::CallSite site{"optimizer state", where, Contract{}};
     for (Weight& w : weights_) {
-      const std::string within = w.path.empty() ? "" : w.path + '.';
+      const auto call = [&](const std::string& name, TensorCore& core) {
+        const bool line = w.place.flat && core.extents() == Extents{volume(w.desc.extents)};
+        const TensorCore shown = line ? of_weight(w, core, site) : core;
+        DynamicTensor tensor(shown);
+        f(w.path.empty() ? name : w.path + '.' + name, tensor);
+        if (!line)
+          core = tensor.core();
+        else if (tensor.core().storage() != shown.storage())
+          core = share_of(w, tensor.core(), site);
+      };
       for (std::size_t k = 0; k < w.auxiliary.size(); ++k)
-        call(within + std::to_string(k), w.auxiliary[k]);
-      if (w.master.defined()) call(within + "master", w.master);
+        call(std::to_string(k), w.auxiliary[k]);
+      if (w.master.defined()) call("master", w.master);
     }
   }
-  /// Return, and set, how many updates there were: a run that is continued goes on from there.
+  /// Returns how many updates there were. Outside compiled functions. Communication: none.
   Index updates() {
     settle();
     return updates_;
   }
-  void resume(Index updates) { calls_ = updates_ = updates; }
+  /// Returns what is to be written beside the state (the facts of a checkpoint): the counts of
+  /// calls and updates, and the loss's scale. Outside compiled functions. Communication: none.
+  std::map<std::string, std::string> facts() {
+    settle();
+    return {{"optimizer.calls", std::to_string(calls_)},
+            {"optimizer.updates", std::to_string(updates_)},
+            {"optimizer.loss_scale", detail::shortest_text(scale_.value)},
+            {"optimizer.good_steps", std::to_string(scale_.good)}};
+  }
+  /// Goes on from there, with the state that was written with these facts; others among them are
+  /// not looked at. Throws UsageError where one is missing or is no number.
+  void resume(const std::map<std::string, std::string>& facts, Where where = Where::here()) {
+    calls_ = detail::number_of_fact<Index>(facts, "optimizer.calls", where);
+    updates_ = detail::number_of_fact<Index>(facts, "optimizer.updates", where);
+    scale_.value = detail::number_of_fact<double>(facts, "optimizer.loss_scale", where);
+    scale_.good = detail::number_of_fact<Index>(facts, "optimizer.good_steps", where);
+  }
   Rule& rule() { return rule_; }
 
  private:
@@ -216,6 +265,12 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     if (!w.place.flat) return moved(x, w.place.sharding, site);
     const ops::Reshape line{{volume(x.extents())}, w.place.sharding};
     return detail::run({line, {&x}, site});
+  }
+  /// Returns a line of elements as a tensor of the weight's extents, split as evenly.
+  TensorCore of_weight(const Weight& w, const TensorCore& line, detail::CallSite site) const {
+    const ops::Reshape back{
+        w.desc.extents, detail::sharded_update(w.desc, policy_.axes, line.mesh()->shape())};
+    return detail::run({back, {&line}, site});
   }
   static TensorCore moved(const TensorCore& x, const Sharding& to, detail::CallSite site) {
     return x.sharding() == to ? x : detail::reshard(x, to, site);
