@@ -77,6 +77,58 @@ TEST_CASE("ones, eye, and tensors like others, of every element type") {
   });
 }
 
+/// The elements are floor(start + i (stop - start) / parts), of which __int128 has every digit.
+template <class T>
+void one_line(const ProcessMesh<Grid>& mesh, T start, T stop, Index count, bool endpoint) {
+  __extension__ using Wide = __int128;
+  CAPTURE(start);
+  CAPTURE(stop);
+  CAPTURE(count);
+  const auto line = to_host(linspace<Tensor<T, data>>(mesh, start, stop, count, endpoint));
+  const Wide parts = endpoint ? count - 1 : count;
+  for (Index i = 0; i < count; ++i) {
+    const Wide along = (Wide{stop} - Wide{start}) * i, over = parts > 0 ? along % parts : 0;
+    const Wide wanted = Wide{start} + (parts > 0 ? (along - over) / parts - (over < 0) : 0);
+    CHECK(line(i) == static_cast<T>(wanted));
+  }
+}
+template <class T> void lines_of(const ProcessMesh<Grid>& mesh) {
+  constexpr T most = std::numeric_limits<T>::max(), least = std::numeric_limits<T>::lowest();
+  for (const bool endpoint : {true, false})
+    for (const Index count : {1, 2, 3, 7, 50}) {
+      one_line<T>(mesh, least, most, count, endpoint);
+      one_line<T>(mesh, most, least, count, endpoint);
+      one_line<T>(mesh, most, static_cast<T>(most - 9), count, endpoint);
+      one_line<T>(mesh, static_cast<T>(least + 9), least, count, endpoint);
+      one_line<T>(mesh, 0, 1, count, endpoint);
+      if constexpr (sizeof(T) == 8) {
+        constexpr T exact = T{1} << 53;  // above, doubles are even
+        one_line<T>(mesh, exact - 3, exact + 5, count, endpoint);
+        one_line<T>(mesh, exact + 1, 2 * exact + 1, count, endpoint);
+      }
+    }
+}
+TEST_CASE("integers on a line are exact to the ends of their types") {
+  support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
+    lines_of<std::int8_t>(mesh);
+    lines_of<std::uint8_t>(mesh);
+    lines_of<std::int64_t>(mesh);
+    lines_of<std::uint64_t>(mesh);
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    constexpr std::uint64_t beyond = std::uint64_t{1} << 63;
+    CHECK(to_host(arange<Tensor<std::int64_t, data>>(mesh, most - 2, beyond)).values ==
+          std::vector<std::int64_t>{most - 2, most - 1, most});
+    CHECK(to_host(arange<std::int64_t>(mesh.core(), Sharding{{0}}, 2 - most, -most - 2, -2))
+              .values.size() == 2);
+    CHECK(to_host(iota<Tensor<std::int8_t, data>>(mesh, {128}))(127) == 127);
+    CHECK_THROWS_WITH_AS((iota<Tensor<std::int8_t, data>>(mesh, {129})),
+                         doctest::Contains("128 is no element of int8"), UsageError);
+    CHECK_THROWS_WITH_AS(iota<std::uint8_t>(mesh.core(), {2, 257}, Sharding{{0}, {}}, 1),
+                         doctest::Contains("256 is no element of uint8"), UsageError);
+    CHECK(iota<Tensor<std::int8_t, data, _>>(mesh, {0, 400}, 1).extent(1) == 400);
+  });
+}
+
 /// The elements are start + i step, as many as NumPy makes.
 template <class T, class N>
 void one_range(const ProcessMesh<Grid>& mesh, N start, N stop, N step, Index length) {
@@ -204,7 +256,7 @@ TEST_CASE("sequences that cannot be say so") {
   CHECK_THROWS_WITH_AS(linspace<Naturals>(mesh, 0, 0x1p64, 3),
                        doctest::Contains("which uint64 cannot hold"), UsageError);
   CHECK_THROWS_WITH_AS(arange<Ints>(mesh, std::numeric_limits<std::uint64_t>::max()),
-                       doctest::Contains("which int64 cannot hold"), UsageError);
+                       doctest::Contains("fewer than 2^63"), UsageError);
   CHECK_THROWS_WITH_AS(linspace<Ints>(mesh, 0, 1, -1), doctest::Contains("the count is -1"),
                        UsageError);
   CHECK_THROWS_WITH_AS((linspace<Tensor<std::int8_t, data>>(mesh, 0, 128, 3)),

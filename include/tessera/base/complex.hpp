@@ -54,8 +54,23 @@ template <std::floating_point T> struct complex {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
   /// Divides by the larger part of b first, so that b's square cannot overflow (R. L. Smith, CACM
-  /// 5, 1962).
+  /// 5, 1962); where sums could overflow, or products vanish, of numbers brought nearer to 1 by a
+  /// power of two.
   friend constexpr complex operator/(complex a, complex b) {
+    const T near_a = scale(a), near_b = scale(b);
+    if (near_a == T(1) && near_b == T(1)) return by_larger_part(a, b);
+    const complex q =
+        by_larger_part({a.re * near_a, a.im * near_a}, {b.re * near_b, b.im * near_b});
+    const T back = near_b / near_a;
+    return {q.re * back, q.im * back};
+  }
+  constexpr complex& operator+=(complex b) { return *this = *this + b; }
+  constexpr complex& operator-=(complex b) { return *this = *this - b; }
+  constexpr complex& operator*=(complex b) { return *this = *this * b; }
+  constexpr complex& operator/=(complex b) { return *this = *this / b; }
+
+ private:
+  static constexpr complex by_larger_part(complex a, complex b) {
     const T re_size = b.re < 0 ? -b.re : b.re, im_size = b.im < 0 ? -b.im : b.im;
     if (re_size >= im_size) {
       const T ratio = b.im / b.re, below = b.re + b.im * ratio;
@@ -64,10 +79,14 @@ template <std::floating_point T> struct complex {
     const T ratio = b.re / b.im, below = b.re * ratio + b.im;
     return {(a.re * ratio + a.im) / below, (a.im * ratio - a.re) / below};
   }
-  constexpr complex& operator+=(complex b) { return *this = *this + b; }
-  constexpr complex& operator-=(complex b) { return *this = *this - b; }
-  constexpr complex& operator*=(complex b) { return *this = *this * b; }
-  constexpr complex& operator/=(complex b) { return *this = *this / b; }
+  /// Returns the power of two that brings a number nearer to 1; 1 where its larger part is within
+  /// half the exponents, and for zero. (A quotient of two scales is a normal number.)
+  static constexpr T scale(complex z) {
+    constexpr T small = sizeof(T) == 4 ? T(0x1p-62) : T(0x1p-500), large = T(1) / small;
+    const T re_size = z.re < 0 ? -z.re : z.re, im_size = z.im < 0 ? -z.im : z.im;
+    const T size = re_size > im_size ? re_size : im_size;
+    return size > large ? small : size < small && size > 0 ? large : T(1);
+  }
 };
 
 /// Returns the complex conjugate.

@@ -77,8 +77,8 @@ template <class T> struct Uniform {
       if constexpr (RealElement<T>) {
         return uniform_number<T>(bits, lo, hi);
       } else {
-        const auto first = static_cast<std::int64_t>(from_double<T>(lo));
-        const auto last = static_cast<std::int64_t>(from_double<T>(hi));
+        const auto first = static_cast<std::int64_t>(from_double<T>(Kokkos::ceil(lo)));
+        const auto last = static_cast<std::int64_t>(from_double<T>(Kokkos::floor(hi)));
         const std::uint64_t count =
             static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) + 1;
         const std::uint64_t at = count == 0 ? bits : multiply_high(bits, count);

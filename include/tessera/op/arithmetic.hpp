@@ -17,6 +17,7 @@
 namespace tessera {
 
 /// Elementwise, with NumPy's broadcasting; one operand may be a scalar. Communication: as map's.
+/// Throws UsageError where a whole number beside integers is no element of their type.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
 auto operator+(const A& a, const B& b) { return detail::apply_two(fn::Add{}, Where{}, a, b); }
@@ -37,13 +38,16 @@ template <detail::AnyTensor A> auto operator-(const A& a) {
 // broadcast extents. Communication: operands whose sharding differs from the result's are
 // resharded. Collective over the mesh. Throws ShapeError when extents disagree.
 
-/// The larger of two; NaN if either is.
+/// The larger of two; NaN if either is. Beside integers a number may lie below all that their type
+/// holds: maximum(x, -1) of uint8 is x. Throws UsageError where it lies above, so that the result
+/// would be no element.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
 auto maximum(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Maximum{}, call, a, b);
 }
-/// The smaller of two; NaN if either is.
+/// The smaller of two; NaN if either is. A number may lie above all that the type of integers
+/// holds.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
 auto minimum(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {

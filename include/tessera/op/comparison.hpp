@@ -6,13 +6,15 @@
 /// handles): equal and not_equal are functions.
 ///
 ///     auto kept = where(x > 0.5f, x, 0);
+///     auto none = n > 200;                          // n of int8: false everywhere
 ///     auto same = equal(a, b);
 ///     DynamicTensor d = where(DynamicTensor(same), a, 1.0f);
 ///
-/// Laws: each equals map(fn::Name{}, ...), dynamic where an operand is; where(c, a, b) of two
-/// values that are unfinished alike stays unfinished. Each returns a tensor of the broadcast
-/// extents. Communication: operands whose sharding differs from the result's are resharded.
-/// Collective over the mesh. Throws ShapeError when extents disagree.
+/// Laws: each equals map(fn::Name{}, ...), dynamic where an operand is; integers compare exactly
+/// with any real number, whether their type holds it or not (real elements, with the nearest of
+/// their type); where(c, a, b) of two values that are unfinished alike stays unfinished. Each
+/// returns a tensor of the broadcast extents. Communication: operands whose sharding differs from
+/// the result's are resharded. Collective over the mesh. Throws ShapeError when extents disagree.
 #include <tessera/kernel/functions/comparison.hpp>
 #include <tessera/op/named_function.hpp>
 
@@ -105,14 +107,12 @@ DynamicTensor where_dynamic(const TensorCore& c, const A& a, const B& b, CallSit
   } else if constexpr (AnyTensor<A>) {
     return with_type(a.core().type(), [&](auto zero) {
       using T = decltype(zero);
-      const fn::Fixed<fn::Select, 2, T> f{{}, element_of_type<T>(b, site)};
-      return apply_to<bool, T>(f, {&c, &a.core()}, site);
+      return apply_to<bool, T>(beside<fn::Select, 2, T>({}, b, site), {&c, &a.core()}, site);
     });
   } else if constexpr (AnyTensor<B>) {
     return with_type(b.core().type(), [&](auto zero) {
       using T = decltype(zero);
-      const fn::Fixed<fn::Select, 1, T> f{{}, element_of_type<T>(a, site)};
-      return apply_to<bool, T>(f, {&c, &b.core()}, site);
+      return apply_to<bool, T>(beside<fn::Select, 1, T>({}, a, site), {&c, &b.core()}, site);
     });
   } else {
     using Else = fn::Fixed<fn::Select, 2, B>;
@@ -140,12 +140,12 @@ auto where(const C& condition, const A& a, const B& b,
     return detail::apply(fn::Select{}, call, condition, a, b);
   } else if constexpr (detail::AnyTensor<A>) {
     using T = typename A::value_type;
-    return detail::apply(fn::Fixed<fn::Select, 2, T>{{}, detail::scalar_as<T>(b)}, call, condition,
-                         a);
+    const detail::CallSite site{detail::function_name<fn::Select>(), call};
+    return detail::apply(detail::typed_beside<fn::Select, 2, T>({}, b, site), call, condition, a);
   } else if constexpr (detail::AnyTensor<B>) {
     using T = typename B::value_type;
-    return detail::apply(fn::Fixed<fn::Select, 1, T>{{}, detail::scalar_as<T>(a)}, call, condition,
-                         b);
+    const detail::CallSite site{detail::function_name<fn::Select>(), call};
+    return detail::apply(detail::typed_beside<fn::Select, 1, T>({}, a, site), call, condition, b);
   } else {
     using Else = fn::Fixed<fn::Select, 2, B>;
     return detail::apply(fn::Fixed<Else, 1, A>{Else{{}, b}, a}, call, condition);

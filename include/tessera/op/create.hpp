@@ -9,7 +9,9 @@
 ///     auto i = from_function<Ints<data>>(mesh, {100}, Ramp{});   // Ramp{}(const GlobalIndex&)
 ///
 /// Laws: to_host(from_function<T>(mesh, e, f))[i] == f(i) on every mesh.
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +20,7 @@
 
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/random.hpp>
+#include <tessera/op/scalar.hpp>
 #include <tessera/plan/op/create.hpp>
 #include <tessera/plan/work/layout.hpp>
 #include <tessera/run/copy_between.hpp>
@@ -97,12 +100,30 @@ template <class T> struct IndexAlong {
       return static_cast<T>(i[dim]);
   }
 };
-inline void require_dim_of_iota(int dim, int rank, Where where) {
-  if (dim < 0 || dim >= rank)
+template <class T> void require_indices(const Extents& extents, int dim, Where where) {
+  if (dim < 0 || dim >= extents.size())
     throw ShapeError("iota: dimension " + std::to_string(dim) + " of a tensor of " +
-                         std::to_string(rank) +
+                         std::to_string(extents.size()) +
                          " dimensions; dimensions count from 0; name one of them",
                      where);
+  if constexpr (IntegerElement<T>)
+    if (const Index last = extents[dim] - 1; volume(extents) > 0 && !holds<T>(last))
+      throw_no_element(last, dtype_of<T>, {"iota", where});
+}
+/// Requires that integers lie between the bounds of a uniform distribution, and that their type
+/// holds them.
+template <class T> void require_bounds(double lo, double hi, CallSite site) {
+  if constexpr (IntegerElement<T>) {
+    const bool held = std::ceil(lo) >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
+                      std::floor(hi) < beyond<T>;
+    if (!held || std::ceil(lo) > std::floor(hi))
+      throw UsageError(std::string(site.label) + ": there is no distribution of " +
+                           std::string(name_of(dtype_of<T>)) + " from " + std::to_string(lo) +
+                           " to " + std::to_string(hi) +
+                           "; nothing is converted in silence; give bounds that the type holds, "
+                           "the lower one first",
+                       site.where);
+  }
 }
 template <class Tensor>
 Tensor filled(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
@@ -119,11 +140,13 @@ Tensor create_from(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Ex
 template <class... N> Extents to_extents(N... n) { return Extents{static_cast<Index>(n)...}; }
 }  // namespace detail
 
-/// Returns a tensor of the given extents with every element `value`. Communication: none.
+/// Returns a tensor of the given extents with every element `value`. Communication: none. Throws
+/// UsageError when the number is no element of the type.
 template <TypedTensor Tensor>
 Tensor full(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
-            typename Tensor::value_type value, Where where = Where::here()) {
-  return detail::filled<Tensor>(mesh, extents, value, {"full", where});
+            detail::GivenElement<typename Tensor::value_type> value, Where where = Where::here()) {
+  const detail::CallSite site{"full", where};
+  return detail::filled<Tensor>(mesh, extents, value.at(site), site);
 }
 template <TypedTensor Tensor>
 Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
@@ -174,26 +197,28 @@ Tensor from_function(const ProcessMesh<typename Tensor::mesh_type>& mesh, const 
 }
 
 /// Returns the tensor whose elements are their own indices along dimension `dim`: 0, 1, 2, ...
-/// Communication: none.
+/// Communication: none. Throws UsageError when the type of integers does not hold the last of them.
 template <TypedTensor Tensor>
 Tensor iota(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
             int dim = 0, Where where = Where::here()) {
   static_assert(NumberElement<typename Tensor::value_type>,
                 "[tessera] truth values do not count; make indices of int32 or int64");
-  detail::require_dim_of_iota(dim, Tensor::rank, where);
+  detail::require_indices<typename Tensor::value_type>(extents, dim, where);
   return detail::create_from<Tensor>(
       mesh, extents, detail::IndexAlong<typename Tensor::value_type>{dim}, {"iota", where});
 }
 
 /// Returns random numbers that depend only on the seed and the global index: uniform in [lo, hi)
-/// (integers: [lo, hi]), or normal. Communication: none.
+/// (integers: [lo, hi]), or normal. Communication: none. Throws UsageError when no integer of the
+/// type lies between the bounds, or one that it cannot hold.
 template <TypedTensor Tensor>
 Tensor random_uniform(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                       std::uint64_t seed, double lo = 0, double hi = 1,
                       Where where = Where::here()) {
-  return detail::create_from<Tensor>(mesh, extents,
-                                     detail::Uniform<typename Tensor::value_type>{seed, lo, hi},
-                                     {"random_uniform", where});
+  using T = typename Tensor::value_type;
+  const detail::CallSite site{"random_uniform", where};
+  detail::require_bounds<T>(lo, hi, site);
+  return detail::create_from<Tensor>(mesh, extents, detail::Uniform<T>{seed, lo, hi}, site);
 }
 template <TypedTensor Tensor>
 Tensor random_normal(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,

@@ -36,12 +36,17 @@ DynamicTensor create_from(const DynamicMesh& mesh, const Extents& extents, const
 
 /// Returns a tensor of the given extents and sharding with every element `value`. Communication:
 /// none. Throws ShardingError when the sharding does not fit the mesh or the extents, or is
-/// unfinished; so do the functions below. `call`: a tensor that takes it (op/dynamic_call.hpp).
-template <Element T>
-DynamicTensor full(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
-                   T value, const DynamicCall& call = Where::here()) {
-  return detail::filled<T>(mesh, extents, sharding, value, call.site("full"));
-}
+/// unfinished; so do the functions below. `call`: a tensor that takes it (op/dynamic_call.hpp). The
+/// elements are T or, where the call names none, the number's own type. Throws UsageError when the
+/// number is no T.
+template <class T = void, Scalar S>
+  requires Element<detail::NamedOrOwn<T, S>> DynamicTensor
+  full(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding, S value,
+       const DynamicCall& call = Where::here()) {
+    using E = detail::NamedOrOwn<T, S>;
+    const detail::CallSite site = call.site("full");
+    return detail::filled<E>(mesh, extents, sharding, detail::scalar_as<E>(value, site), site);
+  }
 template <Element T>
 DynamicTensor zeros(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                     const DynamicCall& call = Where::here()) {
@@ -75,7 +80,7 @@ DynamicTensor iota(const DynamicMesh& mesh, const Extents& extents, const Shardi
                    int dim = 0, const DynamicCall& call = Where::here()) {
   static_assert(NumberElement<T>,
                 "[tessera] truth values do not count; make indices of int32 or int64");
-  detail::require_dim_of_iota(dim, extents.size(), call.where());
+  detail::require_indices<T>(extents, dim, call.where());
   return detail::create_from<T>(mesh, extents, sharding, detail::IndexAlong<T>{dim},
                                 call.site("iota"));
 }
@@ -86,8 +91,9 @@ template <Element T>
 DynamicTensor random_uniform(const DynamicMesh& mesh, const Extents& extents,
                              const Sharding& sharding, std::uint64_t seed, double lo = 0,
                              double hi = 1, const DynamicCall& call = Where::here()) {
-  return detail::create_from<T>(mesh, extents, sharding, detail::Uniform<T>{seed, lo, hi},
-                                call.site("random_uniform"));
+  const detail::CallSite site = call.site("random_uniform");
+  detail::require_bounds<T>(lo, hi, site);
+  return detail::create_from<T>(mesh, extents, sharding, detail::Uniform<T>{seed, lo, hi}, site);
 }
 template <Element T>
 DynamicTensor random_normal(const DynamicMesh& mesh, const Extents& extents,

@@ -52,11 +52,14 @@ inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& val
 }
 }  // namespace detail
 
-/// Returns a tensor of x's description, with every element `value`.
+/// Returns a tensor of x's description, with every element `value`. Throws UsageError when the
+/// number is no element of x's type.
 template <TypedTensor A>
-TensorOf<A> full_like(const A& x, typename A::value_type value, Where where = Where::here()) {
-  return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), value,
-                                     {"full_like", where});
+TensorOf<A> full_like(const A& x,
+                      std::type_identity_t<detail::GivenElement<typename A::value_type>> value,
+                      Where where = Where::here()) {
+  const detail::CallSite site{"full_like", where};
+  return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), value.at(site), site);
 }
 template <TypedTensor A> TensorOf<A> zeros_like(const A& x, Where where = Where::here()) {
   return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type{},

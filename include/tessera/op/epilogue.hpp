@@ -15,6 +15,7 @@
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/map.hpp>
+#include <tessera/op/scalar.hpp>
 
 namespace tessera {
 namespace detail {
@@ -45,13 +46,13 @@ concept Activates = std::is_same_v<Activation, Nothing> ||
 /// this order.
 template <class Activation, class Scale, bool HasBias, bool HasResidual> struct AffineEpilogue {
   Activation activation;
-  Scale factor;
+  Scale factor;  ///< an element of the product's type
 
   template <class T> KOKKOS_FUNCTION T scaled(T product) const {
     if constexpr (std::is_same_v<Scale, Nothing>)
       return product;
     else
-      return fn::Multiply{}(product, static_cast<T>(factor));
+      return fn::Multiply{}(product, factor);
   }
   template <class T> KOKKOS_FUNCTION T active(T value) const {
     if constexpr (std::is_same_v<Activation, Nothing>)
@@ -87,7 +88,7 @@ template <class Activation, class Scale, class Bias, class Residual> class Epilo
                   const Residual& residual)
       : activation_(activation), scale_(scale), bias_(bias), residual_(residual) {}
 
-  /// Multiplies the product by a number, before the bias.
+  /// Multiplies the product by a number, an element of its type, before the bias.
   template <class T> EpilogueBuilder<Activation, T, Bias, Residual> scale(T factor) const {
     return {activation_, factor, bias_, residual_};
   }
@@ -99,9 +100,17 @@ template <class Activation, class Scale, class Bias, class Residual> class Epilo
   template <TypedTensor R> EpilogueBuilder<Activation, Scale, Bias, R> residual(const R& r) const {
     return {activation_, scale_, bias_, r};
   }
-  /// Returns the function and its tensors.
-  auto make() const {
-    const detail::AffineEpilogue<Activation, Scale, has_bias, has_residual> f{activation_, scale_};
+  /// Returns the function and its tensors, for products of elements T. Throws UsageError when the
+  /// number is no such element.
+  template <class T> auto make(CallSite site) const {
+    const auto factor = [&] {
+      if constexpr (std::is_same_v<Scale, detail::Nothing>)
+        return scale_;
+      else
+        return detail::scalar_as<T>(scale_, site);
+    }();
+    const detail::AffineEpilogue<Activation, std::decay_t<decltype(factor)>, has_bias, has_residual>
+        f{activation_, factor};
     if constexpr (has_bias && has_residual)
       return then(f, bias_, residual_);
     else if constexpr (has_bias)
@@ -178,6 +187,7 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor
           class... Parts>
 auto einsum(const A& a, const B& b, const detail::EpilogueBuilder<Parts...>& last,
             Where where = Where::here()) {
-  return einsum<E, Out, Bound>(a, b, last.make(), where);
+  using T = typename A::value_type;
+  return einsum<E, Out, Bound>(a, b, last.template make<T>({E.view(), where}), where);
 }
 }  // namespace tessera

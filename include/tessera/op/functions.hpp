@@ -169,19 +169,20 @@ template <class A, class B>
 auto atan2(const A& y, const B& x, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Atan2{}, call, y, x);
 }
-/// min(max(x, low), high); with two numbers it is monotone.
+/// min(max(x, low), high); with two numbers it is monotone. A number beyond the ends of a type of
+/// integers stands for that end. Throws UsageError where low is above what the type holds and high
+/// too, or high is below: the result is no element.
 template <detail::AnyTensor A, Scalar L, Scalar H>
 auto clamp(const A& x, L low, H high, const detail::CallOf<A>& call = Where::here()) {
   if constexpr (TypedTensor<A>) {
     using T = typename A::value_type;
-    return detail::apply(fn::ClampTo<T>{detail::scalar_as<T>(low), detail::scalar_as<T>(high)},
-                         call, x);
+    static_assert(detail::demand_scalar<T, L>() && detail::demand_scalar<T, H>());
+    const detail::CallSite site{detail::function_name<fn::Clamp>(), call};
+    return detail::apply(detail::clamp_to<T>(low, high, site), call, x);
   } else {
     const detail::CallSite site = call.site(detail::function_name<fn::Clamp>());
     const auto between = [&](auto zero) {
-      using T = decltype(zero);
-      return fn::ClampTo<T>{detail::element_of_type<T>(low, site),
-                            detail::element_of_type<T>(high, site)};
+      return detail::clamp_to<decltype(zero)>(low, high, site);
     };
     return detail::apply_made(between, site, x);
   }

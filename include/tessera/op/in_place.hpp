@@ -11,8 +11,8 @@
 /// function.
 #include <concepts>
 
+#include <tessera/op/beside.hpp>
 #include <tessera/op/into.hpp>
-#include <tessera/op/outside.hpp>
 
 namespace tessera {
 namespace detail {
@@ -34,7 +34,7 @@ template <class F, TypedTensor A, class B> void apply_in_place(const F& f, A& x,
     map_into(x, f, x, y);
   } else {
     using T = typename A::value_type;
-    map_into(x, fn::Fixed<F, 1, T>{f, scalar_as<T>(y)}, x);
+    map_into(x, typed_beside<F, 1, T>(f, y, {function_name<F>(), Where{}}), x);
   }
 }
 
@@ -74,8 +74,7 @@ template <class F, Scalar S> void apply_in_place(const F& f, const DynamicTensor
   const CallSite site{function_name<F>(), Where{}};
   with_common_number({&x.core()}, site, [&](auto zero) {
     using T = decltype(zero);
-    const fn::Fixed<F, 1, T> fixed{f, element_of_type<T>(y, site)};
-    map_elements_into<T>(fixed, x.core(), site, x.core());
+    map_elements_into<T>(beside<F, 1, T>(f, y, site), x.core(), site, x.core());
   });
 }
 
@@ -87,7 +86,8 @@ concept InPlace = (TypedTensor<A> || std::same_as<A, DynamicTensor>)&&(
 
 /// x becomes x + y; y is a number or a tensor that broadcasts to x's extents, of x's element type.
 /// Communication: none where y is split as x is (a stretched dimension whole); else y is resharded.
-/// Collective over the mesh. Throws ShapeError when y does not broadcast to x.
+/// Collective over the mesh. Throws ShapeError when y does not broadcast to x, UsageError when the
+/// number is no element of x's type; x is then as it was.
 template <class A, class B>
 requires detail::InPlace<A, B> A& operator+=(A& x, const B& y) {
   detail::apply_in_place(fn::Add{}, x, y);
@@ -112,7 +112,7 @@ requires detail::InPlace<A, B> A& operator/=(A& x, const B& y) {
 /// y becomes y + alpha x, rounded once; x broadcasts to y. Communication and errors: as y += x.
 template <Scalar S, TypedTensor X, TypedTensor Y> void axpy(S alpha, const X& x, Y& y) {
   using T = typename Y::value_type;
-  map_into(y, detail::AddMultiple<T>{detail::scalar_as<T>(alpha)}, x, y);
+  map_into(y, detail::AddMultiple<T>{detail::scalar_as<T>(alpha, {"axpy", Where{}})}, x, y);
 }
 template <Scalar S, std::same_as<DynamicTensor> X>
 void axpy(S alpha, const X& x, const X& y, Where where = Where::here()) {

@@ -21,6 +21,7 @@
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reshard.hpp>
+#include <tessera/op/scalar.hpp>
 #include <tessera/op/transpose.hpp>
 
 namespace tessera {
@@ -138,14 +139,16 @@ void einsum_into(C& c, const A& a, const B& b, Where where = Where::here()) {
                      {E.view(), where, detail::bound<Typed, Bound>()},
                      detail::into(c.core())});
 }
-/// Writes alpha * a * b + beta * c to c; with beta 0 what c held does not matter.
+/// Writes alpha * a * b + beta * c to c; with beta 0 what c held does not matter, and with alpha 0
+/// neither do the elements of a and b. Throws UsageError when a number is no element of c's type.
 template <Equation E, class Bound = NoContract, TypedTensor C, TypedTensor A, TypedTensor B>
-void einsum_into(C& c, const A& a, const B& b, typename C::value_type alpha,
-                 typename C::value_type beta, Where where = Where::here()) {
+void einsum_into(C& c, const A& a, const B& b, detail::GivenElement<typename C::value_type> alpha,
+                 detail::GivenElement<typename C::value_type> beta, Where where = Where::here()) {
   using Typed = detail::TypedEinsum<E, typename C::spec, A, B>;
   static_assert(detail::demand_type<Typed, C>());
-  detail::accumulate(Typed::operation.terms, c.core(), a.core(), b.core(), alpha, beta,
-                     {E.view(), where, detail::bound<Typed, Bound>()});
+  const detail::CallSite site{E.view(), where, detail::bound<Typed, Bound>()};
+  detail::accumulate(Typed::operation.terms, c.core(), a.core(), b.core(), alpha.at(site),
+                     beta.at(site), site);
 }
 
 /// Writes x to y, under y's spec. Communication: as reshard. Collective over the mesh.
@@ -225,13 +228,17 @@ inline void einsum_into(std::string_view equation, const DynamicTensor& c, const
   (void)detail::einsum(parse(equation), a.core(), b.core(), c.sharding(), call.site(equation),
                        detail::into(c.core()));
 }
-/// alpha * a * b + beta * c; T is the tensors' element type.
-template <Element T>
+/// alpha * a * b + beta * c; T, or alpha's type where the call names none, is the tensors' element
+/// type.
+template <class T = void, Scalar S, Scalar R>
+  requires Element<detail::NamedOrOwn<T, S>>
 void einsum_into(std::string_view equation, const DynamicTensor& c, const DynamicTensor& a,
-                 const DynamicTensor& b, T alpha, T beta, const DynamicCall& call = Where::here()) {
+                 const DynamicTensor& b, S alpha, R beta, const DynamicCall& call = Where::here()) {
+  using E = detail::NamedOrOwn<T, S>;
   const detail::CallSite site = call.site(equation);
-  detail::require_elements_of<T>({&c.core(), &a.core(), &b.core()}, site);
-  detail::accumulate(parse(equation), c.core(), a.core(), b.core(), alpha, beta, site);
+  detail::require_elements_of<E>({&c.core(), &a.core(), &b.core()}, site);
+  detail::accumulate(parse(equation), c.core(), a.core(), b.core(),
+                     detail::scalar_as<E>(alpha, site), detail::scalar_as<E>(beta, site), site);
 }
 template <class Kind>
 void reduce_into(std::string_view equation, const DynamicTensor& y, const DynamicTensor& x,

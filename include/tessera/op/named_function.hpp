@@ -12,9 +12,9 @@
 /// is compiled for every element type that it takes.
 #include <concepts>
 
+#include <tessera/op/beside.hpp>
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/map.hpp>
-#include <tessera/op/outside.hpp>
 
 namespace tessera::detail {
 
@@ -99,23 +99,16 @@ auto apply_two(const F& f, const CallOf<A, B>& call, const A& a, const B& b) {
     return apply(f, call, a, b);
   } else if constexpr (TypedTensor<A>) {
     using T = typename A::value_type;
-    return apply(fn::Fixed<F, 1, T>{f, scalar_as<T>(b)}, call, a);
+    return apply(typed_beside<F, 1, T>(f, b, {function_name<F>(), call}), call, a);
   } else if constexpr (TypedTensor<B>) {
     using T = typename B::value_type;
-    return apply(fn::Fixed<F, 0, T>{f, scalar_as<T>(a)}, call, b);
+    return apply(typed_beside<F, 0, T>(f, a, {function_name<F>(), call}), call, b);
   } else {
     const CallSite site = call.site(function_name<F>());
-    const auto fixed = [&](auto zero) {
-      using T = decltype(zero);
-      if constexpr (AnyTensor<A>)
-        return fn::Fixed<F, 1, T>{f, element_of_type<T>(b, site)};
-      else
-        return fn::Fixed<F, 0, T>{f, element_of_type<T>(a, site)};
-    };
     if constexpr (AnyTensor<A>)
-      return apply_made(fixed, site, a);
+      return apply_made([&](auto x) { return beside<F, 1, decltype(x)>(f, b, site); }, site, a);
     else
-      return apply_made(fixed, site, b);
+      return apply_made([&](auto x) { return beside<F, 0, decltype(x)>(f, a, site); }, site, b);
   }
 }
 }  // namespace tessera::detail

@@ -8,11 +8,9 @@
 /// Laws: a value that is no such element is an error: nothing is converted silently.
 #include <cstddef>
 #include <cstring>
-#include <string>
 
 #include <tessera/op/scalar.hpp>
 #include <tessera/plan/check/shape_verdict.hpp>
-#include <tessera/run/call_site.hpp>
 
 namespace tessera::detail {
 
@@ -62,26 +60,12 @@ class OutsideValue {
   static detail::FillValue convert(const std::byte* bytes, DType type, CallSite site) {
     S value;
     std::memcpy(&value, bytes, sizeof(S));
-    return with_type(type, [&](auto zero) -> detail::FillValue {
-      using T = decltype(zero);
-      constexpr bool fraction = std::is_integral_v<T> && !std::is_integral_v<S>;
-      constexpr bool number = std::is_same_v<T, bool> && !std::is_same_v<S, bool>;
-      if constexpr (!fraction && !number && std::is_constructible_v<T, S>)
-        return detail::FillValue(detail::scalar_as<T>(value));
-      else
-        throw UsageError(
-            std::string(site.label) + ": a value of type " + std::string(type_name<S>()) +
-                " stands beside elements of " + std::string(name_of(type)) +
-                "; nothing is converted in silence; give a value that the element type holds",
-            site.where);
+    return with_type(type, [&](auto zero) {
+      return detail::FillValue(element_of_type<decltype(zero)>(value, site));
     });
   }
   alignas(16) std::byte bytes_[16] = {};
   detail::FillValue (*convert_)(const std::byte*, DType, CallSite) = nullptr;
 };
 
-/// Returns a number as an element T. Throws UsageError when it is not one.
-template <Element T, Scalar S> T element_of_type(S value, CallSite site) {
-  return OutsideValue(value).as(dtype_of<T>, site).template get<T>();
-}
 }  // namespace tessera::detail

@@ -27,7 +27,7 @@ template <int... D> struct PadBy {
 /// have an entry each, all where none is named; the others stay. Communication: one exchange over
 /// the axes that split the dimensions, of the elements with a new owner. Collective over the mesh.
 /// Throws ShapeError where more is cropped than there is, ShardingError where x is unfinished and
-/// its parts would join `value` several times.
+/// its parts would join `value` several times, UsageError where `value` is no element of x's type.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A,
           Scalar S = typename A::value_type>
 auto pad(const A& x, const Extents& low, const Extents& high, const Extents& interior = {},
@@ -37,7 +37,7 @@ auto pad(const A& x, const Extents& low, const Extents& high, const Extents& int
   const auto of_all = [&](std::string_view name, const Extents& numbers) {
     return detail::spread<D...>(x, name, numbers, Extents(A::rank, 0), site);
   };
-  const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value));
+  const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value, site));
   const ops::Pad operation{
       {of_all("low", low), of_all("high", high),
        interior.empty() ? interior : of_all("interior", interior), fill.outside()},

@@ -55,17 +55,16 @@ auto roll(const A& x, Index by, Where where = Where::here()) {
 /// Returns y with y[i] = x[i - by] along dimension D, and `value` where x has no such element,
 /// under x's spec or `Out`. Communication: one exchange over the axes that split the dimension: one
 /// message to one neighbour where blocks have at least `by` rows. Collective over the mesh. Throws
-/// ShardingError where x is unfinished and its parts would join `value` several times.
+/// ShardingError where x is unfinished and its parts would join `value` several times, UsageError
+/// where `value` is no element of x's type.
 template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           Scalar S = typename A::value_type>
 auto shift(const A& x, Index by, S value = S{}, Where where = Where::here()) {
   using Typed = detail::Typed<detail::StepBy<ops::Shift, D>, Out, A>;
-  const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value));
+  const detail::CallSite site{"shift", where, detail::bound<Typed, Bound>()};
+  const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value, site));
   const ops::Shift operation{{by, D, fill.outside()}, Typed::value};
-  return typename Typed::result(detail::run({operation,
-                                             {&x.core()},
-                                             {"shift", where, detail::bound<Typed, Bound>()},
-                                             {.fill = fill.data()}}));
+  return typename Typed::result(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));
 }
 
 /// The same with everything known at run time; without `out` the result is sharded as x is.

@@ -16,52 +16,44 @@
 #include <limits>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include <tessera/op/create_dynamic.hpp>
 
 namespace tessera {
 namespace detail {
 
-/// A whole number from -2^63 to 2^64 - 1: an argument of a sequence of uint64.
-struct WholeNumber {
-  std::uint64_t bits = 0;  ///< modulo 2^64
-  bool negative = false;
-  WholeNumber() = default;
+/// A number at an end of a line of integers: a whole one exactly, and any other.
+struct LineEnd {
+  double real;
+  Whole whole = 0;
+  bool is_whole;
   template <class S>
     requires std::is_convertible_v<S, double>
-  constexpr WholeNumber(S s) : bits(static_cast<std::uint64_t>(s)) {  // NOLINT: a number
-    if constexpr (std::is_signed_v<S>) negative = s < S{};
-  }
-  KOKKOS_FUNCTION constexpr explicit operator std::uint64_t() const { return bits; }
-  constexpr bool operator==(const WholeNumber&) const = default;
-  constexpr bool operator<(const WholeNumber& other) const {
-    return negative != other.negative ? negative : bits < other.bits;
+  constexpr explicit LineEnd(S s)
+      : real(static_cast<double>(s)),
+        is_whole(std::is_integral_v<S> ||
+                 (std::floor(real) == real && real >= -0x1p63 && real < 0x1p64)) {
+    if (is_whole) whole = static_cast<Whole>(s);
   }
 };
 
 /// The type of a sequence's arguments: whole numbers for integers, double for real numbers; for a
-/// line of complex numbers, complex ones.
-template <class T, bool Complex>
-using SequenceNumber = std::conditional_t<
-    IntegerElement<T> && !Complex,
-    std::conditional_t<std::is_same_v<T, std::uint64_t>, WholeNumber, std::int64_t>,
-    std::conditional_t<ComplexElement<T> && Complex, complex<double>, double>>;
+/// line of integers its ends, of complex numbers complex ones.
+template <class T, bool Line>
+using SequenceNumber =
+    std::conditional_t<IntegerElement<T>, std::conditional_t<Line, LineEnd, Whole>,
+                       std::conditional_t<ComplexElement<T> && Line, complex<double>, double>>;
 
 /// One argument of a call that makes a sequence of elements T; nothing is converted silently.
-template <class T, bool Complex> struct SequenceArgument {
-  using Number = SequenceNumber<T, Complex>;
+template <class T, bool Line> struct SequenceArgument {
+  using Number = SequenceNumber<T, Line>;
   Number value;
   template <class S>
     requires((std::is_arithmetic_v<S> || Element<S>)&&std::is_constructible_v<Number, S>)
   SequenceArgument(S s) : value(static_cast<Number>(s)) {  // NOLINT: a number
-    static_assert(!IntegerElement<T> || Complex || std::is_integral_v<S>,
+    static_assert(!IntegerElement<T> || Line || std::is_integral_v<S>,
                   "[tessera] a fraction is given for a sequence of integers; nothing is converted "
                   "in silence; write whole numbers, or make a tensor of double");
-    if constexpr (std::is_same_v<Number, std::int64_t> && std::is_integral_v<S>)
-      if (!std::is_same_v<S, bool> && s > S{} && value < 0)
-        throw UsageError("a sequence of integers is given the number " + std::to_string(s) +
-                         ", which int64 cannot hold; give a smaller one");
   }
 };
 template <class T> using RangeArgument = SequenceArgument<T, false>;
@@ -73,53 +65,27 @@ template <class T> constexpr bool demand_numbers() {
   return true;
 }
 
-/// The element `start + i step`.
+/// The element `start + i step`; of integers all three modulo 2^64.
 template <class T> struct AtStep {
-  SequenceNumber<T, false> start, step;
+  std::conditional_t<IntegerElement<T>, std::uint64_t, double> start, step;
   KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
     if constexpr (IntegerElement<T>)
-      return static_cast<T>(static_cast<std::uint64_t>(start) +
-                            static_cast<std::uint64_t>(i[0]) * static_cast<std::uint64_t>(step));
+      return static_cast<T>(start + static_cast<std::uint64_t>(i[0]) * step);
     else
       return from_double<T>(start + static_cast<double>(i[0]) * step);
   }
 };
 
-inline std::string number_text(std::int64_t x) { return std::to_string(x); }
-inline std::string number_text(WholeNumber x) {
-  return x.negative ? std::to_string(static_cast<std::int64_t>(x.bits)) : std::to_string(x.bits);
-}
 inline std::string number_text(double x) { return std::to_string(x); }
 inline std::string number_text(complex<double> x) {
   return std::to_string(x.re) + " + " + std::to_string(x.im) + "i";
 }
 
-/// ceil((stop - start) / step), and 0 where that is negative.
-inline Index range_length(std::int64_t start, std::int64_t stop, std::int64_t step) {
-  const auto a = static_cast<std::uint64_t>(start), b = static_cast<std::uint64_t>(stop);
-  const auto s = static_cast<std::uint64_t>(step);
+/// ceil((stop - start) / step), and 0 where that is negative; -1 where it is more than an Index.
+inline Index range_length(Whole start, Whole stop, Whole step) {
   if (step > 0 ? stop <= start : stop >= start) return 0;
-  const std::uint64_t length = (step > 0 ? (b - a - 1) / s : (a - b - 1) / (0 - s)) + 1;
-  return length > static_cast<std::uint64_t>(std::numeric_limits<Index>::max())
-             ? -1
-             : static_cast<Index>(length);
-}
-/// The same; 1 where `start` is negative, and at most one element beyond the last nonnegative one.
-inline Index range_length(WholeNumber start, WholeNumber stop, WholeNumber step) {
-  const bool up = !step.negative;
-  if (up ? !(start < stop) : !(stop < start)) return 0;
-  if (start.negative) return 1;
-  const std::uint64_t s = up ? step.bits : 0 - step.bits;
-  const bool below = stop.negative;  // 0
-  const std::uint64_t before = (up      ? stop.bits - start.bits - 1
-                                : below ? start.bits
-                                        : start.bits - stop.bits - 1) /
-                               s;
-  if (before >= static_cast<std::uint64_t>(std::numeric_limits<Index>::max()) - 1) return -1;
-  const auto length = static_cast<Index>(before) + 1;
-  return below && stop < WholeNumber(static_cast<std::int64_t>(start.bits - (before + 1) * s))
-             ? length + 1
-             : length;
+  const Whole length = (step > 0 ? (stop - start - 1) / step : (start - stop - 1) / -step) + 1;
+  return length > std::numeric_limits<Index>::max() ? -1 : static_cast<Index>(length);
 }
 inline Index range_length(double start, double stop, double step) {
   const double length = std::ceil((stop - start) / step);
@@ -127,38 +93,21 @@ inline Index range_length(double start, double stop, double step) {
   return length > 0 ? static_cast<Index>(length) : 0;
 }
 
-/// Returns the last of `length` numbers, given that all before it are in range.
-inline std::int64_t last_of_range(std::int64_t start, std::int64_t step, Index length) {
-  // Without a sign: the steps may be more than an int64 holds, where start is negative.
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
-                                   static_cast<std::uint64_t>(length - 1) *
-                                       static_cast<std::uint64_t>(step));
+template <class T> void require_in_range(const char* name, Whole x, Where where) {
+  if (!(x >= std::numeric_limits<T>::lowest() && x <= std::numeric_limits<T>::max()))
+    throw UsageError(std::string(name) + ": the sequence has " + number_text(x) + ", which " +
+                         std::string(name_of(dtype_of<T>)) +
+                         " cannot hold; use an element type that holds all its numbers",
+                     where);
 }
-inline WholeNumber last_of_range(WholeNumber start, WholeNumber step, Index length) {
-  const auto steps = static_cast<std::uint64_t>(length - 1);
-  WholeNumber last(start.bits + steps * step.bits);
-  last.negative = step.negative && steps > start.bits / (0 - step.bits);
-  return last;
-}
-
-template <class T, class Number> void require_in_range(const char* name, Number x, Where where) {
-  if constexpr (IntegerElement<T>) {
-    using Limits = std::numeric_limits<T>;
-    const bool fits = [&] {
-      if constexpr (std::is_same_v<Number, WholeNumber>)
-        return !x.negative;
-      else if constexpr (std::is_integral_v<Number>)
-        return x >= static_cast<Number>(Limits::lowest()) &&
-               x <= static_cast<Number>(Limits::max());
-      else  // the largest int64 is no double; the power of two above it is
-        return std::floor(x) >= static_cast<double>(Limits::lowest()) && x < beyond<T>;
-    }();
-    if (!fits)
-      throw UsageError(std::string(name) + ": the sequence has " + number_text(x) + ", which " +
-                           std::string(name_of(dtype_of<T>)) +
-                           " cannot hold; use an element type that holds all its numbers",
-                       where);
-  }
+template <class T> void require_in_range(const char* name, const LineEnd& x, Where where) {
+  if (x.is_whole) return require_in_range<T>(name, x.whole, where);
+  const double least = std::floor(x.real);
+  if (!(least >= static_cast<double>(std::numeric_limits<T>::lowest()) && least < beyond<T>))
+    throw UsageError(std::string(name) + ": the sequence has " + number_text(x.real) + ", which " +
+                         std::string(name_of(dtype_of<T>)) +
+                         " cannot hold; use an element type that holds all its numbers",
+                     where);
 }
 
 template <class T> struct Range {
@@ -178,18 +127,27 @@ Range<T> make_range(RangeArgument<T> start, RangeArgument<T> stop, RangeArgument
   if constexpr (IntegerElement<T>)
     if (length > 0) {
       require_in_range<T>("arange", start.value, where);
-      require_in_range<T>("arange", last_of_range(start.value, step.value, length), where);
+      require_in_range<T>("arange", start.value + (length - 1) * step.value, where);
     }
-  return {{start.value, step.value}, length};
+  using Number = decltype(AtStep<T>::start);
+  return {{static_cast<Number>(start.value), static_cast<Number>(step.value)}, length};
 }
 
-/// Element i of n on the line from start to stop; for integers, its floor.
+/// Element i of n on the line from start to stop, computed in double; for integers, its floor.
 template <class T> struct OnLine {
-  using Number = SequenceNumber<T, true>;
+  using Number = std::conditional_t<ComplexElement<T>, complex<double>, double>;
   Number start, way, step, stop;
   double parts;  ///< the number of parts of the line
   Index last;    ///< the index of the element that is `stop` itself; -1: none
   bool small;    ///< the step is too small to be represented
+  OnLine(Number from, Number to, Index parts_, bool endpoint)
+      : start(from),
+        way(to - from),
+        step(way / Number(static_cast<double>(parts_))),
+        stop(to),
+        parts(static_cast<double>(parts_)),
+        last(endpoint ? parts_ : -1),
+        small(step == Number(0.0)) {}
   KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
     const Number along(static_cast<double>(i[0]));
     Number x = (small ? along / Number(parts) * way : along * step) + start;
@@ -202,29 +160,48 @@ template <class T> struct OnLine {
       return from_double<T>(x);
   }
 };
+/// The same of integers between whole numbers, exactly: floor(start + i (stop - start) / parts) is
+/// start + i quotient + floor(i rest / parts).
+template <IntegerElement T> struct OnWholeLine {
+  OnLine<T> line;  ///< where an end has a fraction
+  bool whole;
+  std::uint64_t start, quotient, rest, parts;  ///< the first two modulo 2^64
+  OnWholeLine(const LineEnd& from, const LineEnd& to, Index parts_, bool endpoint)
+      : line(from.real, to.real, parts_, endpoint),
+        whole(from.is_whole && to.is_whole),
+        start(static_cast<std::uint64_t>(from.whole)),
+        parts(static_cast<std::uint64_t>(parts_)) {
+    const Whole way = to.whole - from.whole, over = way % parts_;
+    rest = static_cast<std::uint64_t>(over < 0 ? over + parts_ : over);
+    quotient = static_cast<std::uint64_t>(way / parts_ - (over < 0 ? 1 : 0));
+  }
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& index) const {
+    if (!whole) return line(index);
+    const auto i = static_cast<std::uint64_t>(index[0]);
+    const std::uint64_t beside =
+        rest == 0 ? 0 : static_cast<std::uint64_t>(static_cast<Whole>(i) * rest / parts);
+    return static_cast<T>(start + i * quotient + beside);
+  }
+};
 template <class T>
-OnLine<T> make_line(LineArgument<T> start, LineArgument<T> stop, Index count, bool endpoint,
-                    Where where) {
+using Line =
+    std::conditional_t<IntegerElement<T>,
+                       OnWholeLine<std::conditional_t<IntegerElement<T>, T, int>>, OnLine<T>>;
+
+template <class T>
+Line<T> make_line(LineArgument<T> start, LineArgument<T> stop, Index count, bool endpoint,
+                  Where where) {
   static_assert(demand_numbers<T>());
   if (count < 0)
     throw UsageError("linspace: the count is " + std::to_string(count) +
                          "; a sequence has 0 or more numbers; give such a count",
                      where);
-  if (count > 0) {
-    require_in_range<T>("linspace", start.value, where);
+  if constexpr (IntegerElement<T>) {
+    if (count > 0) require_in_range<T>("linspace", start.value, where);
     if (count > 1) require_in_range<T>("linspace", stop.value, where);
   }
-  using Number = typename OnLine<T>::Number;
-  const Index parts = endpoint ? count - 1 : count;
-  const Number way = stop.value - start.value;
-  const Number step = parts > 0 ? way / Number(static_cast<double>(parts)) : way;
-  return {start.value,
-          way,
-          step,
-          stop.value,
-          static_cast<double>(parts > 0 ? parts : 1),
-          endpoint && count > 1 ? count - 1 : -1,
-          step == Number(0.0)};
+  return {start.value, stop.value, max_of(Index{1}, endpoint ? count - 1 : count),
+          endpoint && count > 1};
 }
 
 /// 1 on one diagonal, else 0.
@@ -258,9 +235,9 @@ Tensor arange(const ProcessMesh<typename Tensor::mesh_type>& mesh,
 }
 
 /// Returns `count` evenly spaced numbers from start to stop, the last of them stop itself or, with
-/// `endpoint` false, one step before it: x is (count). Computed in double; integers are the floor.
-/// Communication: none. Throws UsageError when the count is negative or the element type cannot
-/// represent one of the numbers.
+/// `endpoint` false, one step before it: x is (count). Computed in double; integers are the floor,
+/// exactly where both ends are whole numbers. Communication: none. Throws UsageError when the count
+/// is negative or the element type cannot represent one of the numbers.
 template <TypedTensor Tensor>
 Tensor linspace(const ProcessMesh<typename Tensor::mesh_type>& mesh,
                 detail::LineArgument<typename Tensor::value_type> start,

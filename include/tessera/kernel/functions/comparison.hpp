@@ -5,24 +5,31 @@
 /// NaN is false, except NotEqual, which is true.
 ///
 ///     fn::Less{}(1, 2) == true;   fn::Select{}(true, 1.5, 2.5) == 1.5
+#include <concepts>
+#include <string_view>
+
+#include <tessera/kernel/functions/fixed.hpp>
 #include <tessera/kernel/functions/number.hpp>
 
 namespace tessera::fn {
 
 /// a == b; of any element type
 struct Equal {
+  static constexpr bool compares = true;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
     return a == b;
   }
 };
 /// a != b; of any element type
 struct NotEqual {
+  static constexpr bool compares = true;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
     return !(a == b);
   }
 };
 /// a < b
 struct Less {
+  static constexpr bool compares = true;
   template <OrderedElement T>
   KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
     return a < b;
@@ -30,6 +37,7 @@ struct Less {
 };
 /// a <= b
 struct LessEqual {
+  static constexpr bool compares = true;
   template <OrderedElement T>
   KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
     return a <= b;
@@ -37,6 +45,7 @@ struct LessEqual {
 };
 /// a > b
 struct Greater {
+  static constexpr bool compares = true;
   template <OrderedElement T>
   KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
     return a > b;
@@ -44,9 +53,20 @@ struct Greater {
 };
 /// a >= b
 struct GreaterEqual {
+  static constexpr bool compares = true;
   template <OrderedElement T>
   KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
     return a >= b;
+  }
+};
+/// F of integers x and a number: whether x lies from low to high or, for `outside`, does not. Every
+/// comparison with a real number is one (compared_with, op/beside.hpp).
+template <class F, class T> struct Compared {
+  static constexpr std::string_view name = detail::function_name<F>();
+  T low, high;
+  T outside;  ///< 1 or 0
+  template <std::same_as<T> A> KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(A x) const {
+    return ((x >= low) & (x <= high)) != (outside != T{});
   }
 };
 /// x is not a number.

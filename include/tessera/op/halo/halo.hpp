@@ -28,6 +28,7 @@
 #include <tessera/op/async.hpp>
 #include <tessera/op/halo/halo_tensor.hpp>
 #include <tessera/op/result.hpp>
+#include <tessera/op/scalar.hpp>
 #include <tessera/op/to_host.hpp>
 #include <tessera/plan/check/shape_verdict.hpp>
 
@@ -117,24 +118,25 @@ template <class H> class [[nodiscard]] PendingHalo : public Pending<H> {
 /// Returns x with a halo along dimensions D..., `low` before and `high` behind each block;
 /// `outside` lies beyond a constant boundary. Communication: as in plan_halo: one exchange, or one
 /// for each of these dimensions that is split, within the contract `Bound`. Collective over the
-/// mesh. Throws ShapeError for a negative width, or a mirror image that is wider than the tensor.
+/// mesh. Throws ShapeError for a negative width, or a mirror image that is wider than the tensor,
+/// UsageError when `outside` is no element of x's type.
 template <class Bound, int... D, TypedTensor A>
 HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloBy<A, D...>::Widths low,
                                       typename detail::HaloBy<A, D...>::Widths high,
                                       typename detail::HaloBy<A, D...>::Boundaries boundary,
-                                      std::type_identity_t<typename A::value_type> outside = {},
+                                      detail::GivenElement<typename A::value_type> outside = {},
                                       Where where = Where::here()) {
   using Typed = detail::Typed<detail::HaloBy<A, D...>, Deduced, A>;
   const Halo halo = detail::HaloBy<A, D...>::halo(low, high, boundary, where);
-  return {detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
-                                {"halo_exchange", where, detail::bound<Typed, Bound>()}),
-          halo};
+  const detail::CallSite site{"halo_exchange", where, detail::bound<Typed, Bound>()};
+  const typename A::value_type beyond = outside.at(site);
+  return {detail::halo_exchange(detail::OperandList{&x.core()}, halo, &beyond, site), halo};
 }
 template <int... D, TypedTensor A>
 HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloBy<A, D...>::Widths low,
                                       typename detail::HaloBy<A, D...>::Widths high,
                                       typename detail::HaloBy<A, D...>::Boundaries boundary,
-                                      std::type_identity_t<typename A::value_type> outside = {},
+                                      detail::GivenElement<typename A::value_type> outside = {},
                                       Where where = Where::here()) {
   return halo_exchange<NoContract, D...>(x, low, high, boundary, outside, where);
 }
@@ -145,13 +147,16 @@ inline DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo,
   return {detail::halo_exchange({&x.core()}, halo, nullptr, call.fresh_site("halo_exchange")),
           halo};
 }
-template <Element T>
-DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo, T outside,
-                                const DynamicCall& call = Where::here()) {
-  const detail::CallSite site = call.fresh_site("halo_exchange");
-  detail::require_type<T>(x, site);
-  return {detail::halo_exchange({&x.core()}, halo, &outside, site), halo};
-}
+template <class T = void, Scalar S>
+  requires Element<detail::NamedOrOwn<T, S>> DynamicHaloTensor
+  halo_exchange(const DynamicTensor& x, const Halo& halo, S outside,
+                const DynamicCall& call = Where::here()) {
+    using E = detail::NamedOrOwn<T, S>;
+    const detail::CallSite site = call.fresh_site("halo_exchange");
+    detail::require_type<E>(x, site);
+    const E beyond = detail::scalar_as<E>(outside, site);
+    return {detail::halo_exchange({&x.core()}, halo, &beyond, site), halo};
+  }
 
 /// Starts halo_exchange: the process's own elements are copied at once. Communication: as
 /// halo_exchange. Collective over the mesh: all processes start and run their operators in the same
@@ -161,12 +166,13 @@ PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
     const A& x, typename detail::HaloBy<A, D...>::Widths low,
     typename detail::HaloBy<A, D...>::Widths high,
     typename detail::HaloBy<A, D...>::Boundaries boundary,
-    std::type_identity_t<typename A::value_type> outside = {}, Where where = Where::here()) {
+    detail::GivenElement<typename A::value_type> outside = {}, Where where = Where::here()) {
   using Typed = detail::Typed<detail::HaloBy<A, D...>, Deduced, A>;
   const Halo halo = detail::HaloBy<A, D...>::halo(low, high, boundary, where);
+  const detail::CallSite site{"halo_exchange", where, detail::bound<Typed, Bound>()};
+  const typename A::value_type beyond = outside.at(site);
   auto started = std::make_unique<detail::Started>();
-  (void)detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
-                              {"halo_exchange", where, detail::bound<Typed, Bound>()},
+  (void)detail::halo_exchange(detail::OperandList{&x.core()}, halo, &beyond, site,
                               {.started = started.get()});
   return {std::move(started), halo};
 }
@@ -175,7 +181,7 @@ PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
     const A& x, typename detail::HaloBy<A, D...>::Widths low,
     typename detail::HaloBy<A, D...>::Widths high,
     typename detail::HaloBy<A, D...>::Boundaries boundary,
-    std::type_identity_t<typename A::value_type> outside = {}, Where where = Where::here()) {
+    detail::GivenElement<typename A::value_type> outside = {}, Where where = Where::here()) {
   return halo_exchange_async<NoContract, D...>(x, low, high, boundary, outside, where);
 }
 inline PendingHalo<DynamicHaloTensor> halo_exchange_async(const DynamicTensor& x, const Halo& halo,
@@ -268,25 +274,30 @@ HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Ex
                         typename detail::HaloBy<A, D...>::Widths low,
                         typename detail::HaloBy<A, D...>::Widths high,
                         typename detail::HaloBy<A, D...>::Boundaries boundary,
-                        std::type_identity_t<typename A::value_type> value = {},
+                        detail::GivenElement<typename A::value_type> value = {},
                         Where where = Where::here()) {
   const Halo halo = detail::HaloBy<A, D...>::halo(low, high, boundary, where);
   const TensorDesc desc{dtype_of<typename A::value_type>, extents, A::sharding()};
+  const detail::CallSite site{"make_halo", where};
+  const typename A::value_type element = value.at(site);
   detail::use_tensor_of<typename A::value_type>();
-  HaloTensor<A> made(detail::make_halo_core(mesh.core(), desc, halo, {"make_halo", where}), halo);
-  if (!mesh.dry()) detail::fill(made.view().data(), made.box().size(), value);
+  HaloTensor<A> made(detail::make_halo_core(mesh.core(), desc, halo, site), halo);
+  if (!mesh.dry()) detail::fill(made.view().data(), made.box().size(), element);
   return made;
 }
-template <Element T>
-DynamicHaloTensor make_halo(const DynamicMesh& mesh, const Extents& extents,
-                            const Sharding& sharding, const Halo& halo, T value,
-                            Where where = Where::here()) {
-  detail::use_element<T>();
-  const TensorDesc desc{dtype_of<T>, extents, sharding};
-  DynamicHaloTensor made(detail::make_halo_core(mesh.core(), desc, halo, {"make_halo", where}),
-                         halo);
-  if (!mesh.dry()) detail::fill(made.block().core.template data<T>(), made.box().size(), value);
-  return made;
-}
+/// Of elements T or, where the call names none, of the number's own type.
+template <class T = void, Scalar S>
+  requires Element<detail::NamedOrOwn<T, S>> DynamicHaloTensor
+  make_halo(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+            const Halo& halo, S value, Where where = Where::here()) {
+    using E = detail::NamedOrOwn<T, S>;
+    const detail::CallSite site{"make_halo", where};
+    const E element = detail::scalar_as<E>(value, site);
+    detail::use_element<E>();
+    const TensorDesc desc{dtype_of<E>, extents, sharding};
+    DynamicHaloTensor made(detail::make_halo_core(mesh.core(), desc, halo, site), halo);
+    if (!mesh.dry()) detail::fill(made.block().core.template data<E>(), made.box().size(), element);
+    return made;
+  }
 
 }  // namespace tessera

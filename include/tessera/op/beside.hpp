@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A function of two operands of which one is a number: the function of the other one.
+///
+///     detail::beside<fn::Greater, 1, std::int8_t>({}, 200, {"greater", where})(100) == false
+///
+/// Laws: comparisons of integers with a number are exact, whatever the number: a fraction, an
+/// infinity, NaN, or beyond the type's ends. The larger or smaller of integers and a number, and a
+/// clamp, take a number beyond an end where their result is an element all the same:
+/// maximum(uint8, -1) is x. For every other function the number is an element, or there is an
+/// error (op/scalar.hpp).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <type_traits>
+
+#include <tessera/kernel/functions/comparison.hpp>
+#include <tessera/kernel/functions/fixed.hpp>
+#include <tessera/kernel/functions/rounding.hpp>
+#include <tessera/op/outside.hpp>
+
+namespace tessera::detail {
+
+/// Where a number lies among the elements of a type of integers.
+template <class T> struct NearestElements {
+  std::optional<T> at_most, at_least;  ///< the nearest elements on its sides; none beyond an end
+};
+template <IntegerElement T, class S> constexpr NearestElements<T> nearest_elements(S s) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_integral_v<S>) {
+    if (holds<T>(s)) return {static_cast<T>(s), static_cast<T>(s)};
+    if (is_negative(s)) return {{}, Limits::lowest()};
+    return {Limits::max(), {}};
+  } else if constexpr (!std::is_arithmetic_v<S>) {
+    return nearest_elements<T>(static_cast<float>(s));
+  } else {
+    constexpr S lowest = static_cast<S>(Limits::lowest()), end = static_cast<S>(beyond<T>);
+    const S below = std::floor(s), above = std::ceil(s);
+    NearestElements<T> found;  // of NaN neither
+    if (below >= lowest) found.at_most = below < end ? static_cast<T>(below) : Limits::max();
+    if (above < end) found.at_least = above >= lowest ? static_cast<T>(above) : Limits::lowest();
+    return found;
+  }
+}
+/// Returns the comparison f of elements T with s or, where the number is first, of s with them.
+template <class F, IntegerElement T, class S>
+fn::Compared<F, T> compared_with(F f, S s, bool number_first) {
+  using Limits = std::numeric_limits<T>;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  fn::Compared<F, T> none{Limits::max(), Limits::lowest(), f(nan, 0.0)};
+  if constexpr (!std::is_integral_v<S>)
+    if (s != s) return none;
+  const bool below = number_first ? f(1.0, 0.0) : f(0.0, 1.0), at = f(0.0, 0.0),
+             above = number_first ? f(0.0, 1.0) : f(1.0, 0.0);
+  none.outside = !at;
+  // With the number itself in the range: what f says of numbers below it and above it, or its
+  // contrary.
+  const NearestElements<T> near = nearest_elements<T>(s);
+  const std::optional<T> low = below == at ? Limits::lowest() : near.at_least,
+                         high = above == at ? Limits::max() : near.at_most;
+  return low && high ? fn::Compared<F, T>{*low, *high, none.outside} : none;
+}
+
+/// Returns the element nearest to s, where the elements beyond it do not matter to the result:
+/// those below the least where s is a lower limit, those above the largest where it is an upper
+/// one.
+template <class T, class S> T limit_as(S s, bool lower, CallSite site) {
+  if constexpr (IntegerElement<T> && std::is_integral_v<S>)
+    if (!holds<T>(s) && is_negative(s) == lower)
+      return lower ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+  return element_of_type<T>(s, site);
+}
+/// Returns the clamp of elements T from low to high: min(max(x, low), high), which is an element
+/// for every x, or throws UsageError.
+template <class T, class L, class H> fn::ClampTo<T> clamp_to(L low, H high, CallSite site) {
+  const T most = limit_as<T>(high, false, site);
+  if constexpr (IntegerElement<T> && std::is_integral_v<L> && std::is_integral_v<H>)
+    if (holds<T>(high) && !holds<T>(low) && !is_negative(low))
+      return {std::numeric_limits<T>::max(), most};
+  return {limit_as<T>(low, true, site), most};
+}
+
+template <class F>
+concept Compares = F::compares;
+/// Any number compares with these elements.
+template <class F, class T, class S>
+concept ComparesWith = Compares<F> && IntegerElement<T> && Scalar<S> && !ComplexElement<S>;
+
+/// Returns the function of elements T that is f with s for its argument `position`. Throws
+/// UsageError when s is no element and f needs one.
+template <class F, int position, class T, class S> auto beside(F f, S s, CallSite site) {
+  if constexpr (ComparesWith<F, T, S>)
+    return compared_with<F, T>(f, s, position == 0);
+  else if constexpr (std::is_same_v<F, fn::Maximum> || std::is_same_v<F, fn::Minimum>)
+    return fn::Fixed<F, position, T>{f, limit_as<T>(s, std::is_same_v<F, fn::Maximum>, site)};
+  else
+    return fn::Fixed<F, position, T>{f, element_of_type<T>(s, site)};
+}
+/// The same for a tensor whose type is known while the program compiles.
+template <class F, int position, class T, class S> auto typed_beside(F f, S s, CallSite site) {
+  if constexpr (!ComparesWith<F, T, S>) static_assert(demand_scalar<T, S>());
+  return beside<F, position, T>(f, s, site);
+}
+}  // namespace tessera::detail
