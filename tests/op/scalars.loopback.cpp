@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include <tessera/op/compile.hpp>
@@ -52,58 +53,44 @@ template <class S> std::vector<S> numbers() {
   }
 }
 /// Every element and number is a long double, which compares them exactly.
-template <class F, class T, class S> void compare(const F& f) {
+template <class F, class Exact, class T, class S> void compare(const Exact& exact) {
   const detail::CallSite site{"comparison", Where::here()};
   bool same = true;
   for (const S s : numbers<S>()) {
-    const auto right = detail::beside<F, 1, T>(f, s, site);
-    const auto left = detail::beside<F, 0, T>(f, s, site);
+    const auto right = detail::beside<F, 1, T>(F{}, s, site);
+    const auto left = detail::beside<F, 0, T>(F{}, s, site);
     for (const T x : around_its_ends<T>()) {
       const auto a = static_cast<long double>(x), b = static_cast<long double>(s);
-      const bool held = right(x) == f(a, b) && left(x) == f(b, a);
+      const bool held = right(x) == exact(a, b) && left(x) == exact(b, a);
       same = same && held;
-      if (!held) MESSAGE(a << " and " << b);
+      if (!held) MESSAGE(detail::type_name<F>() << " of " << a << " and " << b);
     }
   }
   CHECK(same);
 }
-struct OfReals {  // fn::Less and its like are of elements, and long double is none
-  template <class F> struct Of : F {
-    using F::operator();
-    bool operator()(long double a, long double b) const {
-      if constexpr (std::is_same_v<F, fn::Equal>) return a == b;
-      if constexpr (std::is_same_v<F, fn::NotEqual>) return a != b;
-      if constexpr (std::is_same_v<F, fn::Less>) return a < b;
-      if constexpr (std::is_same_v<F, fn::LessEqual>) return a <= b;
-      if constexpr (std::is_same_v<F, fn::Greater>) return a > b;
-      return a >= b;
-    }
-  };
-};
-template <class F, class T> void compare_with_all() {
-  using G = OfReals::Of<F>;
-  compare<G, T, int>(G{});
-  compare<G, T, std::int64_t>(G{});
-  compare<G, T, std::uint64_t>(G{});
-  compare<G, T, float>(G{});
-  compare<G, T, double>(G{});
-  compare<G, T, long double>(G{});
+template <class F, class Exact, class T> void compare_with_all() {
+  compare<F, Exact, T, int>({});
+  compare<F, Exact, T, std::int64_t>({});
+  compare<F, Exact, T, std::uint64_t>({});
+  compare<F, Exact, T, float>({});
+  compare<F, Exact, T, double>({});
+  compare<F, Exact, T, long double>({});
 }
-template <class F> void compare_all() {
-  compare_with_all<F, std::int8_t>();
-  compare_with_all<F, std::uint8_t>();
-  compare_with_all<F, std::int32_t>();
-  compare_with_all<F, std::int64_t>();
-  compare_with_all<F, std::uint64_t>();
+template <class F, class Exact> void compare_all() {
+  compare_with_all<F, Exact, std::int8_t>();
+  compare_with_all<F, Exact, std::uint8_t>();
+  compare_with_all<F, Exact, std::int32_t>();
+  compare_with_all<F, Exact, std::int64_t>();
+  compare_with_all<F, Exact, std::uint64_t>();
 }
 
 TEST_CASE("integers compare exactly with every number") {
-  compare_all<fn::Equal>();
-  compare_all<fn::NotEqual>();
-  compare_all<fn::Less>();
-  compare_all<fn::LessEqual>();
-  compare_all<fn::Greater>();
-  compare_all<fn::GreaterEqual>();
+  compare_all<fn::Equal, std::equal_to<long double>>();
+  compare_all<fn::NotEqual, std::not_equal_to<long double>>();
+  compare_all<fn::Less, std::less<long double>>();
+  compare_all<fn::LessEqual, std::less_equal<long double>>();
+  compare_all<fn::Greater, std::greater<long double>>();
+  compare_all<fn::GreaterEqual, std::greater_equal<long double>>();
 }
 
 using Bytes = Tensor<std::int8_t, data>;

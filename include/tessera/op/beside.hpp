@@ -48,19 +48,18 @@ template <IntegerElement T, class S> constexpr NearestElements<T> nearest_elemen
 template <class F, IntegerElement T, class S>
 fn::Compared<F, T> compared_with(F f, S s, bool number_first) {
   using Limits = std::numeric_limits<T>;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  fn::Compared<F, T> none{Limits::max(), Limits::lowest(), f(nan, 0.0)};
-  if constexpr (!std::is_integral_v<S>)
-    if (s != s) return none;
-  const bool below = number_first ? f(1.0, 0.0) : f(0.0, 1.0), at = f(0.0, 0.0),
-             above = number_first ? f(0.0, 1.0) : f(1.0, 0.0);
-  none.outside = !at;
-  // With the number itself in the range: what f says of numbers below it and above it, or its
-  // contrary.
   const NearestElements<T> near = nearest_elements<T>(s);
-  const std::optional<T> low = below == at ? Limits::lowest() : near.at_least,
-                         high = above == at ? Limits::max() : near.at_most;
-  return low && high ? fn::Compared<F, T>{*low, *high, none.outside} : none;
+  if constexpr (fn::Compared<F, T>::equality) {
+    const bool held = near.at_most && near.at_most == near.at_least;
+    return {held ? *near.at_most : T{}, held};
+  } else {
+    // x <= s and x < s; x > s and x >= s are their contraries.
+    const bool at = f(0, 0), above = number_first ? f(0, 1) : f(1, 0);
+    if (!near.at_most && !near.at_least) return {Limits::max(), true};  // NaN: always false
+    if (at != above) return {near.at_most.value_or(Limits::max()), near.at_most ? above : !above};
+    if (near.at_least == Limits::lowest()) return {Limits::max(), !above};
+    return {near.at_least ? static_cast<T>(*near.at_least - 1) : Limits::max(), above};
+  }
 }
 
 /// Returns the element nearest to s, where the elements beyond it do not matter to the result:

@@ -59,14 +59,19 @@ struct GreaterEqual {
     return a >= b;
   }
 };
-/// F of integers x and a number: whether x lies from low to high or, for `outside`, does not. Every
-/// comparison with a real number is one (compared_with, op/beside.hpp).
+/// The comparison F of integers x with a number, which need not be of their type: x is an element
+/// or not, or at most an element or not. compared_with (op/beside.hpp) makes it.
 template <class F, class T> struct Compared {
   static constexpr std::string_view name = detail::function_name<F>();
-  T low, high;
-  T outside;  ///< 1 or 0
+  /// F asks whether numbers are equal, not which is less.
+  static constexpr bool equality = F{}(T(0), T(1)) == F{}(T(1), T(0));
+  T value;
+  T flag;  ///< 1 or 0: whether an element is equal at all; or whether the answer is the contrary
   template <std::same_as<T> A> KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(A x) const {
-    return ((x >= low) & (x <= high)) != (outside != T{});
+    if constexpr (equality)
+      return ((x == value) & (flag != T{})) != F{}(T(0), T(1));
+    else
+      return (x <= value) != (flag != T{});
   }
 };
 /// x is not a number.
