@@ -25,55 +25,6 @@ const float edges[] = {
     -1.0f, 2.0f,  -3.0f,  3.40282347e38f, -1e30f,          infinity, -infinity, not_a_number};
 }  // namespace
 
-TEST_CASE("float functions stay within their stated errors") {
-  const auto check = [](const char* name, double most, auto f, auto exact) {
-    const double error = worst(f, exact);
-    MESSAGE(std::string(name) << ": " << error << " ulp");
-    CHECK(error <= most);
-  };
-  check("sin", 1.5, fn::Sin{}, [](double x) { return std::sin(x); });
-  check("cos", 1.5, fn::Cos{}, [](double x) { return std::cos(x); });
-  check("tan", 3.5, fn::Tan{}, [](double x) { return std::tan(x); });
-  check("exp2", 2, fn::Exp2{}, [](double x) { return std::exp2(x); });
-  check("expm1", 2, fn::Expm1{}, [](double x) { return std::expm1(x); });
-  check("log1p", 2, fn::Log1p{}, [](double x) { return std::log1p(x); });
-  check("log2", 1, fn::Log2{}, [](double x) { return std::log2(x); });
-  check("log10", 1, fn::Log10{}, [](double x) { return std::log10(x); });
-  check("sinh", 3, fn::Sinh{}, [](double x) { return std::sinh(x); });
-  check("cosh", 2, fn::Cosh{}, [](double x) { return std::cosh(x); });
-  check("sigmoid", 3, fn::Sigmoid{}, [](double x) { return 1 / (1 + std::exp(-x)); });
-  check("rsqrt", 1.5, fn::Rsqrt{}, [](double x) { return 1 / std::sqrt(x); });
-  check("floor", 0, fn::Floor{}, [](double x) { return std::floor(x); });
-  check("ceil", 0, fn::Ceil{}, [](double x) { return std::ceil(x); });
-  check("round", 0, fn::Round{}, [](double x) { return std::rint(x); });
-  check("trunc", 0, fn::Trunc{}, [](double x) { return std::trunc(x); });
-  // Where sigmoid(x) is denormal, x times it has lost digits.
-  check(
-      "silu", 4, [](float x) { return x < -80 ? 0.0f : fn::Silu{}(x); },
-      [](double x) { return x < -80 ? 0.0 : x / (1 + std::exp(-x)); });
-  CHECK(std::isnan(fn::Silu{}(-infinity)));
-  // Below -5.6 gelu is some number between -6e-8 and 0.
-  const auto gelu = [](double x) { return 0.5 * x * std::erfc(-x * std::sqrt(0.5)); };
-  check(
-      "gelu", 64, [](float x) { return x < -5.6f ? 0.0f : fn::Gelu{}(x); },
-      [&](double x) { return x < -5.6f ? 0.0 : gelu(x); });
-  check(
-      "gelu from -1 on", 3, [](float x) { return x < -1 ? 0.0f : fn::Gelu{}(x); },
-      [&](double x) { return x < -1 ? 0.0 : gelu(x); });
-  for (float x = -5.6f; x > -1e30f; x *= 1.01f) {
-    CAPTURE(x);
-    REQUIRE(fn::Gelu{}(x) <= 0);
-    REQUIRE(static_cast<double>(fn::Gelu{}(x)) >= -6.1e-8);
-  }
-  CHECK(fn::Gelu{}(infinity) == infinity);
-  CHECK(std::isnan(fn::Gelu{}(-infinity)));
-  CHECK(std::isnan(fn::Gelu{}(not_a_number)));
-  // libm's own, rounded once
-  check("atan", 1, fn::Atan{}, [](double x) { return std::atan(x); });
-  check("cbrt", 1, fn::Cbrt{}, [](double x) { return std::cbrt(x); });
-  check("asinh", 2, fn::Asinh{}, [](double x) { return std::asinh(x); });
-}
-
 namespace {
 /// The number of functions that do not keep the sign of zero.
 template <class T, class... F> int other_zeros(F... f) {
@@ -92,8 +43,8 @@ namespace {
 template <class T> T of_bits(int bits) {
   return std::bit_cast<T>(static_cast<std::uint16_t>(bits));
 }
-/// Compares f with libm for all numbers of a half type from `least` on, and its map with f.
-template <class T, class F, class G> void check_short(F f, G exact, double least = -infinity) {
+/// Compares f with libm for all numbers of a half type, and its map with f.
+template <class T, class F, class G> void check_short(F f, G exact) {
   std::vector<T> x, y(65536);
   for (int bits = 0; bits < 65536; ++bits) x.push_back(of_bits<T>(bits));
   detail::map(f, detail::LocalMap{{65536}, {{1}}}, y.data(), x.data());
@@ -108,7 +59,7 @@ template <class T, class F, class G> void check_short(F f, G exact, double least
     const double wanted = exact(static_cast<double>(x[i]));
     const T nearest = static_cast<T>(wanted);
     if (std::isnan(wanted)) wrong += !std::isnan(static_cast<float>(made));
-    if (std::isnan(wanted) || static_cast<double>(x[i]) < least) continue;
+    if (std::isnan(wanted)) continue;
     ++numbers;
     if (same(made, nearest)) continue;
     ++not_nearest;
@@ -129,8 +80,9 @@ TEST_CASE_TEMPLATE("functions of half types give the nearest number, or one that
   check_short<T>(fn::Erf{}, [](double x) { return std::erf(x); });
   check_short<T>(fn::Sin{}, [](double x) { return std::sin(x); });
   check_short<T>(fn::Cos{}, [](double x) { return std::cos(x); });
-  check_short<T>(
-      fn::Gelu{}, [](double x) { return 0.5 * x * std::erfc(-x * std::sqrt(0.5)); }, -6);
+  check_short<T>(fn::Gelu{}, [](double x) {
+    return x < -1e9 ? -0.0 : 0.5 * x * std::erfc(-x * std::sqrt(0.5));
+  });
   // In rows that are no whole vectors, to every second element.
   const Index rows = 9, columns = 77;
   std::vector<T> x, y(2 * rows * columns, T(7.0f));
@@ -143,12 +95,6 @@ TEST_CASE_TEMPLATE("functions of half types give the nearest number, or one that
     const T wanted = i % 2 == 0 ? fn::Gelu{}(x[i / 2]) : T(7.0f);
     REQUIRE(y[i].bits() == wanted.bits());
   }
-  for (int bits = 0; bits < 65536; ++bits)
-    if (const T number = of_bits<T>(bits);
-        number < T(-6) && std::isfinite(static_cast<float>(number))) {
-      REQUIRE(fn::Gelu{}(number) <= T(0));
-      REQUIRE(static_cast<double>(fn::Gelu{}(number)) >= -6e-9);
-    }
 }
 
 namespace {

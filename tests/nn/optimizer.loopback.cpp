@@ -172,6 +172,35 @@ TEST_CASE("clipping by the norm of all gradients, and the loss's scale") {
   });
 }
 
+TEST_CASE("clipping where the squares of doubles overflow, or vanish") {
+  run_loopback(6, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {3, 2}, {"data", "model"});
+    for (const double size : {1e200, 1e-200, 1e300, 1e-270, 1e154, 1e15}) {
+      Tree weights = tree_of<double>(mesh, random_values(1), split_weights());
+      // The clipped gradients are 0.5 size in norm, and the step is 0.5 in norm.
+      Optimizer<Sgd, UpdatePolicy> optimizer(Sgd{.rate = 1 / size}, weights, {.clip = 0.5 * size},
+                                             policies()[0].policy);
+      Values g = gradients_of_step(1);
+      double norm = 0;
+      for (const auto& one : g)
+        for (const double x : one) norm += x * x;
+      norm = std::sqrt(norm);
+      Values far = g;
+      for (auto& one : far)
+        for (double& x : one) x *= size;
+      optimizer.step(weights, tree_of<double>(mesh, far, whole_weights()));
+      Loops loops(random_values(1));
+      for (auto& one : g)
+        for (double& x : one) x *= 0.5 / norm;
+      loops.sgd(g, 1, 0, 0, false);
+      double worst = std::abs(optimizer.report().norm / size - norm);
+      for (std::size_t i = 0; i < weights.size(); ++i)
+        worst = std::max(worst, worst_difference(host_values<double>(weights[i]), loops.w[i]));
+      CHECK_MESSAGE(worst < 1e-12, std::to_string(size));
+    }
+  });
+}
+
 TEST_CASE("a gradient that is not finite: its step is skipped, and nothing is lost") {
   std::mutex mutex;
   run_loopback(6, [&](std::shared_ptr<Transport> world) {

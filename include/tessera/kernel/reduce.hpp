@@ -40,6 +40,51 @@ void reduce_elements(Reduction reduction, const ReduceShape& shape, const void* 
   });
 }
 
+/// Makes sums -0 that are 0 and have no elements but -0.
+template <class T, class Out> struct SignZeroSums {
+  ReduceShape shape;
+  const T* from;
+  Out* to;
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    for (Index k = begin; k < end; ++k)
+      if (to[k] == Out{} && all_negative(from + shape.kept.offset(k))) to[k] = -Out{};
+  }
+  KOKKOS_FUNCTION bool all_negative(const T* row) const {
+    for (Index i = 0; i < shape.reduced.size; ++i) {
+      const double x = static_cast<double>(row[shape.reduced.offset(i)]);
+      if (x != 0.0 || Kokkos::copysign(1.0, x) > 0.0) return false;
+    }
+    return true;
+  }
+};
+/// The same of sums of elements of `type`, which are Out for half types, where `wide`: a running
+/// sum that continues from them then keeps -0, as one that begins with -0.
+inline void sign_zero_sums(DType type, const LocalReduce& work, const void* from, void* to,
+                           bool wide) {
+  if (is_complex(type)) {  // the parts are real elements side by side
+    LocalReduce parts = work;
+    const auto split = [](Extents& extents, Extents& strides, bool last) {
+      for (Index& stride : strides) stride *= 2;
+      if (last) extents.push_back(2), strides.push_back(1);
+    };
+    split(parts.kept, parts.kept_strides, true);
+    split(parts.reduced, parts.reduced_strides, false);
+    return sign_zero_sums(part_type(type), parts, from, to, false);
+  }
+  with_real_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    const ReduceShape shape = reduce_shape(work);
+    const auto run = [&](auto out) {
+      using Out = decltype(out);
+      launch("tessera::sign_zero_sums", shape.kept.size, 4096,
+             SignZeroSums<T, Out>{shape, static_cast<const T*>(from), static_cast<Out*>(to)});
+    };
+    if constexpr (partial_type(Reduction::sum, dtype_of<T>) != dtype_of<T>)
+      if (wide) return run(element_of<partial_type(Reduction::sum, dtype_of<T>)>{});
+    run(T{});
+  });
+}
+
 /// Returns the reduction of no elements: 0 for a sum, 1 for a product, for max and min the infinity
 /// or limit that never wins, false for any, true for all.
 template <Element T> T identity(Reduction reduction) {

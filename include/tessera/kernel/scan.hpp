@@ -8,7 +8,7 @@
 ///     detail::scan<float>(f, identity, {.outer = 2, .n = 3}, from, nullptr, to);
 ///
 /// Laws: the bits depend only on the shape; float sums run in double and are rounded at each
-/// element, once.
+/// element, once; the running sum of -0 alone is -0.
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/scan_rows.hpp>
@@ -19,7 +19,13 @@ namespace tessera::detail {
 /// How a reduction joins two values, to results of type Out.
 template <Reduction R, class T, class Out = T> struct ReductionJoin {
   using Total = typename Accumulator<R, T, Out>::Total;
-  KOKKOS_FORCEINLINE_FUNCTION Total start() const { return Fold<R, Total>::start(); }
+  bool exclusive;  ///< the first element is the reduction of none
+  /// The sum of none is 0; a sum that begins with the first element begins from -0, which keeps -0.
+  KOKKOS_FORCEINLINE_FUNCTION Total start() const {
+    if constexpr (R == Reduction::sum && !std::is_integral_v<Total>)
+      if (!exclusive) return -Total{};
+    return Fold<R, Total>::start();
+  }
   KOKKOS_FORCEINLINE_FUNCTION Total operator()(Total a, Total b) const {
     return Fold<R, Total>::join(a, b);
   }
@@ -101,9 +107,9 @@ void scan_elements(Reduction reduction, const LocalScan& work, const void* from,
     const auto run = [&](auto out) {
       using E = Stored<T>;
       using Out = decltype(out);
-      scan_lines("tessera::scan", ReductionJoin<R, E, Out>{}, work, static_cast<const E*>(from),
-                 static_cast<const Out*>(earlier), static_cast<Out*>(to),
-                 static_cast<Out*>(nullptr));
+      scan_lines("tessera::scan", ReductionJoin<R, E, Out>{work.exclusive}, work,
+                 static_cast<const E*>(from), static_cast<const Out*>(earlier),
+                 static_cast<Out*>(to), static_cast<Out*>(nullptr));
     };
     if constexpr (reduced_type(R, type) != type)
       if (wide) return run(element_of<reduced_type(R, type)>{});

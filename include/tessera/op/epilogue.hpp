@@ -48,34 +48,45 @@ template <class Activation, class Scale, bool HasBias, bool HasResidual> struct 
   Activation activation;
   Scale factor;  ///< an element of the product's type
 
-  template <class T> KOKKOS_FUNCTION T scaled(T product) const {
-    if constexpr (std::is_same_v<Scale, Nothing>)
-      return product;
-    else
-      return fn::Multiply{}(product, factor);
-  }
-  template <class T> KOKKOS_FUNCTION T active(T value) const {
+  template <class T, std::same_as<T>... Extra>
+    requires(Activates<Activation, T> && sizeof...(Extra) == HasBias + HasResidual)
+  KOKKOS_FUNCTION T operator()(T product, Extra... extra) const {
+    const T value = before(product, extra...);
     if constexpr (std::is_same_v<Activation, Nothing>)
+      return after(value, extra...);
+    else
+      return after(static_cast<T>(activation(value)), extra...);
+  }
+  // The ways of the activation (kernel/functions/number.hpp).
+  template <class W, class T, std::same_as<T>... Extra>
+  requires HasWay<Activation, W, T> KOKKOS_FORCEINLINE_FUNCTION bool fits(W way, T product,
+                                                                          Extra... extra) const {
+    return activation.fits(way, before(product, extra...));
+  }
+  template <class W, class T, std::same_as<T>... Extra>
+    requires HasWay<Activation, W, T> KOKKOS_FORCEINLINE_FUNCTION T by(W way, T product,
+                                                                       Extra... extra)
+  const { return after(static_cast<T>(activation.by(way, before(product, extra...))), extra...); }
+
+ private:
+  /// The argument of the activation.
+  template <class T, class... Extra>
+  KOKKOS_FORCEINLINE_FUNCTION T before(T product, [[maybe_unused]] const Extra&... extra) const {
+    T value = product;
+    if constexpr (!std::is_same_v<Scale, Nothing>) value = fn::Multiply{}(value, factor);
+    if constexpr (HasBias) value = fn::Add{}(value, first(extra...));
+    return value;
+  }
+  template <class T, class... Extra>
+  KOKKOS_FORCEINLINE_FUNCTION T after(T value, [[maybe_unused]] const Extra&... extra) const {
+    if constexpr (HasResidual)
+      return fn::Add{}(last(extra...), value);
+    else
       return value;
-    else
-      return activation(value);
   }
-  template <class T>
-  requires Activates<Activation, T> KOKKOS_FUNCTION T operator()(T product) const {
-    return active(scaled(product));
-  }
-  template <class T>
-  requires Activates<Activation, T> KOKKOS_FUNCTION T operator()(T product, T extra) const {
-    if constexpr (HasBias)
-      return active(fn::Add{}(scaled(product), extra));
-    else
-      return fn::Add{}(extra, active(scaled(product)));
-  }
-  template <class T>
-  requires Activates<Activation, T> KOKKOS_FUNCTION T operator()(T product, T bias,
-                                                                 T residual) const {
-    return fn::Add{}(residual, active(fn::Add{}(scaled(product), bias)));
-  }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T first(T x, T = T{}) { return x; }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T last(T x) { return x; }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T last(T, T y) { return y; }
 };
 
 /// residual + activation(scale * product + bias), or some of these. Made by epilogue().

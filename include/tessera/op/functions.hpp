@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Functions of one real number, on tensors of float or double: each is one map. The functors in
-/// kernel/functions/ say what they compute, and how exactly.
+/// kernel/functions/ say what they compute, kernel/functions.hpp how exactly.
 ///
 ///     auto y = tanh(x) * sigmoid(z);
 ///     DynamicTensor d = gelu(DynamicTensor(x));
@@ -132,8 +132,8 @@ template <detail::AnyTensor A>
 auto relu(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Relu{}, call, x);
 }
-/// x times the normal distribution function of x, exactly (by erf). Source: Hendrycks and Gimpel
-/// 2016, section 2.
+/// x times the normal distribution function of x, exactly (by erf), -0 at minus infinity. Source:
+/// Hendrycks and Gimpel 2016, section 2.
 template <detail::AnyTensor A>
 auto gelu(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Gelu{}, call, x);

@@ -58,27 +58,30 @@ inline Extras into(const TensorCore& destination, const OperandList& operands) {
   return extras;
 }
 
-/// alpha times a product plus beta times what it is added to.
+/// alpha times a product, plus beta times what it is added to. As BLAS: with alpha 0 the product
+/// does not matter, whatever it is.
 template <class T> struct AddScaled {
   T alpha;
   T beta;
+  KOKKOS_FUNCTION T operator()(T product) const {
+    return alpha == T{} ? T{} : fn::Multiply{}(alpha, product);
+  }
   KOKKOS_FUNCTION T operator()(T product, T old) const {
-    return fn::Add{}(fn::Multiply{}(alpha, product), fn::Multiply{}(beta, old));
+    const T kept = fn::Multiply{}(beta, old);
+    return alpha == T{} ? kept : fn::Add{}(fn::Multiply{}(alpha, product), kept);
   }
 };
 
 template <class T>
 void accumulate(const Terms& terms, const TensorCore& c, const TensorCore& a, const TensorCore& b,
                 T alpha, T beta, CallSite site) {
+  const AddScaled<T> add{alpha, beta};
   if (beta == T{}) {  // as BLAS: what c holds is not read, NaN or not
-    const fn::Fixed<fn::Multiply, 1, T> scale{{}, alpha};
     Extras extras = into(c);
-    if (!(alpha == T{1}))
-      extras.kernel = MapRunner<T, fn::Fixed<fn::Multiply, 1, T>, T>::kernel(scale);
+    if (!(alpha == T{1})) extras.kernel = MapRunner<T, AddScaled<T>, T>::kernel(add);
     (void)einsum(terms, a, b, c.sharding(), site, extras, {}, dtype_of<T>);
     return;
   }
-  const AddScaled<T> add{alpha, beta};
   Extras extras = changing(c);
   extras.kernel = MapRunner<T, AddScaled<T>, T, T>::kernel(add);
   (void)einsum(terms, a, b, c.sharding(), site, extras, OperandList{&c}, dtype_of<T>);

@@ -35,10 +35,10 @@ template <class S> constexpr bool is_negative(S s) {
     return false;
 }
 /// A whole number that no arithmetic on two elements overflows.
-__extension__ typedef __int128 Whole;
+__extension__ typedef __int128 WholeNumber;
 
 /// Text of a number from -2^63 to 2^64 - 1.
-inline std::string number_text(Whole x) {
+inline std::string number_text(WholeNumber x) {
   return x < 0 ? std::to_string(static_cast<std::int64_t>(x))
                : std::to_string(static_cast<std::uint64_t>(x));
 }
@@ -52,7 +52,7 @@ template <class T, class S> constexpr bool holds(S s) {
     return true;
   }
 }
-[[noreturn]] inline void throw_no_element(Whole s, DType type, CallSite site) {
+[[noreturn]] inline void throw_no_element(WholeNumber s, DType type, CallSite site) {
   with_integer_type(type, [&](auto zero) {
     using Limits = std::numeric_limits<decltype(zero)>;
     throw UsageError(std::string(site.label) + ": " + number_text(s) + " is no element of " +
@@ -128,7 +128,7 @@ template <Element T> class GivenElement {
 
  private:
   T value_{};
-  Whole given_ = 0;
+  WholeNumber given_ = 0;
   bool held_ = true;
 };
 /// The element type that a call names, or that of the number that it gives.

@@ -25,7 +25,7 @@ namespace detail {
 /// A number at an end of a line of integers: a whole one exactly, and any other.
 struct LineEnd {
   double real;
-  Whole whole = 0;
+  WholeNumber whole = 0;
   bool is_whole;
   template <class S>
     requires std::is_convertible_v<S, double>
@@ -33,7 +33,7 @@ struct LineEnd {
       : real(static_cast<double>(s)),
         is_whole(std::is_integral_v<S> ||
                  (std::floor(real) == real && real >= -0x1p63 && real < 0x1p64)) {
-    if (is_whole) whole = static_cast<Whole>(s);
+    if (is_whole) whole = static_cast<WholeNumber>(s);
   }
 };
 
@@ -41,7 +41,7 @@ struct LineEnd {
 /// line of integers its ends, of complex numbers complex ones.
 template <class T, bool Line>
 using SequenceNumber =
-    std::conditional_t<IntegerElement<T>, std::conditional_t<Line, LineEnd, Whole>,
+    std::conditional_t<IntegerElement<T>, std::conditional_t<Line, LineEnd, WholeNumber>,
                        std::conditional_t<ComplexElement<T> && Line, complex<double>, double>>;
 
 /// One argument of a call that makes a sequence of elements T; nothing is converted silently.
@@ -82,9 +82,10 @@ inline std::string number_text(complex<double> x) {
 }
 
 /// ceil((stop - start) / step), and 0 where that is negative; -1 where it is more than an Index.
-inline Index range_length(Whole start, Whole stop, Whole step) {
+inline Index range_length(WholeNumber start, WholeNumber stop, WholeNumber step) {
   if (step > 0 ? stop <= start : stop >= start) return 0;
-  const Whole length = (step > 0 ? (stop - start - 1) / step : (start - stop - 1) / -step) + 1;
+  const WholeNumber length =
+      (step > 0 ? (stop - start - 1) / step : (start - stop - 1) / -step) + 1;
   return length > std::numeric_limits<Index>::max() ? -1 : static_cast<Index>(length);
 }
 inline Index range_length(double start, double stop, double step) {
@@ -93,7 +94,7 @@ inline Index range_length(double start, double stop, double step) {
   return length > 0 ? static_cast<Index>(length) : 0;
 }
 
-template <class T> void require_in_range(const char* name, Whole x, Where where) {
+template <class T> void require_in_range(const char* name, WholeNumber x, Where where) {
   if (!(x >= std::numeric_limits<T>::lowest() && x <= std::numeric_limits<T>::max()))
     throw UsageError(std::string(name) + ": the sequence has " + number_text(x) + ", which " +
                          std::string(name_of(dtype_of<T>)) +
@@ -171,7 +172,7 @@ template <IntegerElement T> struct OnWholeLine {
         whole(from.is_whole && to.is_whole),
         start(static_cast<std::uint64_t>(from.whole)),
         parts(static_cast<std::uint64_t>(parts_)) {
-    const Whole way = to.whole - from.whole, over = way % parts_;
+    const WholeNumber way = to.whole - from.whole, over = way % parts_;
     rest = static_cast<std::uint64_t>(over < 0 ? over + parts_ : over);
     quotient = static_cast<std::uint64_t>(way / parts_ - (over < 0 ? 1 : 0));
   }
@@ -179,7 +180,7 @@ template <IntegerElement T> struct OnWholeLine {
     if (!whole) return line(index);
     const auto i = static_cast<std::uint64_t>(index[0]);
     const std::uint64_t beside =
-        rest == 0 ? 0 : static_cast<std::uint64_t>(static_cast<Whole>(i) * rest / parts);
+        rest == 0 ? 0 : static_cast<std::uint64_t>(static_cast<WholeNumber>(i) * rest / parts);
     return static_cast<T>(start + i * quotient + beside);
   }
 };

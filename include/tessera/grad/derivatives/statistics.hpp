@@ -5,7 +5,8 @@
 ///
 ///     Derivative<detail::SquaredSize, 0>::of(f)(x)     // 2 x
 ///
-/// Laws: what a log-sum-exp subtracts and adds again, the largest element, counts as a constant.
+/// Laws: what a log-sum-exp subtracts and adds again, the largest element, counts as a constant;
+/// the gradient of a norm or a standard deviation that is 0 is 0.
 #include <tessera/grad/derivatives/exponential.hpp>
 #include <tessera/op/statistics.hpp>
 
@@ -18,12 +19,19 @@ struct TwiceDistance {
     return C(2) * (static_cast<C>(x) - mean);
   }
 };
-/// factor / (2 r)
+/// factor / (2 r), and 0 where r is: the least slope that a norm has there, as PyTorch's. Its
+/// derivative by r, from it and r, likewise.
 struct HalfQuotient {
-  double factor;
+  double factor = 1;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& r) const {
     using C = ComputeType<T>;
-    return static_cast<T>(C(0.5) * static_cast<C>(factor) / static_cast<C>(r));
+    const C root = static_cast<C>(r);
+    return static_cast<T>(root == C{} ? C{} : C(0.5) * static_cast<C>(factor) / root);
+  }
+};
+struct HalfQuotientSlope : detail::OfValues<HalfQuotientSlope> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T d, T r) {
+    return r == T{} ? T{} : -(d / r);
   }
 };
 }  // namespace fn
@@ -41,13 +49,16 @@ template <class T> struct Derivative<detail::ScaledAs<T>, 0> {
   static constexpr Reads reads{};
   static fn::Constant<double> of(const detail::ScaledAs<T>& f) { return {f.factor}; }
 };
-template <> struct Derivative<detail::Root, 0> : SlopeBy<fn::HalfReciprocal, reads_result> {};
+template <> struct Derivative<detail::Root, 0> : SlopeBy<fn::HalfQuotient, reads_result> {};
 template <class T> struct Derivative<detail::RootAs<T>, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{reads_result};
   static fn::HalfQuotient of(const detail::RootAs<T>& f) { return {f.factor}; }
 };
 template <>
-struct Derivative<fn::HalfQuotient, 0> : SlopeBy<fn::NegativeQuotient, reads_result, 0> {};
+struct Derivative<fn::HalfQuotient, 0> : SlopeBy<fn::HalfQuotientSlope, reads_result, 0> {};
+template <> struct Derivative<fn::HalfQuotientSlope, 0> : SlopeBy<fn::NegativeReciprocal, 1> {};
+template <>
+struct Derivative<fn::HalfQuotientSlope, 1> : SlopeBy<fn::HalfQuotientSlope, reads_result, 1> {};
 
 }  // namespace tessera

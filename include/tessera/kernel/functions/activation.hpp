@@ -28,11 +28,9 @@ KOKKOS_FORCEINLINE_FUNCTION float sigmoid_of(float x) {
 }
 
 template <class T> KOKKOS_FORCEINLINE_FUNCTION T gelu_of(T x) {
-  return T(0.5) * x * (T{1} + erf_of(x * T(0.70710678118654752440)));
-}
-KOKKOS_FORCEINLINE_FUNCTION float gelu_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_gelu(x);))
-  KOKKOS_IF_ON_DEVICE((return gelu_of<float>(x);))
+  KOKKOS_IF_ON_DEVICE((const T y = x < T(-40) ? T(-40) : x;
+                       return T(0.5) * y * Kokkos::erfc(y * T(-0.70710678118654752440));))
 }
 
 /// x, or the bound that it is beyond; NaN stays. Where a derivative changes no more beyond some
@@ -75,6 +73,15 @@ struct Gelu : detail::OfReal<Gelu> {
     KOKKOS_IF_ON_HOST((return detail::short_gelu(x);))
     KOKKOS_IF_ON_DEVICE((return of(x);))
   }
+  KOKKOS_FORCEINLINE_FUNCTION static float of_short_common(float x) {
+    return detail::short_gelu_of_common(x);
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
+    return detail::common_gelu(static_cast<float>(x));
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float by(CommonWay, T x) const {
+    return detail::gelu_of_common(static_cast<float>(x));
+  }
 };
 /// The derivative of gelu: (1 + erf(x / sqrt 2)) / 2 + x e^(-x^2/2) / sqrt(2 pi). Beyond 40 it
 /// changes no more, also in double.
@@ -88,7 +95,8 @@ struct GeluGradient : detail::OfReal<GeluGradient> {
 /// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, the same paper's approximation; JAX's
 /// approximate=True.
 struct GeluTanh : detail::OfReal<GeluTanh> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T value) {
+    const T x = value < T(-20) ? T(-20) : value;  // from there on -0; a NaN passes
     return T(0.5) * x *
            (T{1} + detail::tanh_of(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
   }

@@ -8,9 +8,10 @@
 ///     check.factor();          // a scalar tensor: min(1, clip / norm) / scale, or NaN
 ///
 /// Laws: all sums of squares that are open over the same axes are added before they are finished,
-/// so that the norm takes one all-reduce of one number for each such set of axes: one where all
-/// gradients are split alike. Sums are made in double. Source: Pascanu, Mikolov and Bengio, "On the
-/// difficulty of training recurrent neural networks" (2013), Algorithm 1.
+/// so that the norm takes one all-reduce of one number (of doubles two) for each such set of axes:
+/// one where all gradients are split alike. Sums are made in double, of doubles in two units, so
+/// that no square overflows or vanishes. Source: Pascanu, Mikolov and Bengio, "On the difficulty of
+/// training recurrent neural networks" (2013), Algorithm 1.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -28,13 +29,35 @@ struct GradientChecks {
   double scale = 1;    ///< of the loss, by which gradients are divided
 };
 
-/// From the sum of all squares to the factor of gradients.
+/// Sums of squares, each of its own kind.
+enum class SquareKind { plain, large, small };  ///< as they are, or in the units of SquareInUnit
+
+/// Returns the root of the sum of all squares: of those as they are, large ones and small ones.
+KOKKOS_INLINE_FUNCTION double norm_of(double plain, double large, double small) {
+  const double root = Kokkos::sqrt(plain), far = Kokkos::sqrt(large) * SquareInUnit::large_unit,
+               near = Kokkos::sqrt(small) * SquareInUnit::small_unit;
+  if (far == 0.0 && near == 0.0) return root;
+  if (far == 0.0 && root == 0.0) return near;
+  return Kokkos::hypot(Kokkos::hypot(root, near), far);
+}
+/// From sums of squares to the factor of gradients.
 struct FactorOfNorm {
   double clip, inverse;
-  KOKKOS_FUNCTION double operator()(double squares) const {
-    if (!(squares <= 1.7976931348623157e308)) return squares - squares;  // NaN
-    const double norm = Kokkos::sqrt(squares) * inverse;
-    return clip > 0 && norm > clip ? inverse * (clip / norm) : inverse;
+  KOKKOS_FUNCTION double operator()(double plain) const { return (*this)(plain, 0.0, 0.0); }
+  KOKKOS_FUNCTION double operator()(double plain, double large, double small) const {
+    const double most = 1.7976931348623157e308;
+    if (!(plain <= most && large <= most && small <= most)) {
+      const double infinite = plain + large + small;
+      return infinite - infinite;  // NaN
+    }
+    // A norm that is no double is known in smaller units.
+    const double norm = norm_of(plain, large, small);
+    if (!(norm <= most))
+      return clip > 0
+                 ? clip * 0x1p-64 / (Kokkos::sqrt(large) * (SquareInUnit::large_unit * 0x1p-64))
+                 : inverse;
+    const double scaled = norm * inverse;
+    return clip > 0 && scaled > clip ? inverse * (clip / scaled) : inverse;
   }
 };
 
@@ -49,41 +72,65 @@ class GradientCheck {
       factor_ = filled(gradients[0].mesh(), scalar, 1 / asked.scale, site);
       return;
     }
-    std::vector<TensorCore> totals;  // one for each set of axes
-    for (const TensorCore& g : gradients) {
-      parts_.push_back(square_sum(g, site));
-      const TensorCore& part = parts_.back();
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const TensorCore& g = gradients[i];
+      const auto add = [&](SquareKind kind, const TensorCore& sum) {
+        parts_.push_back({static_cast<int>(i), kind, sum});
+      };
+      if (g.type() == DType::f64) {
+        add(SquareKind::small, sum_of(SquareInUnit{false}, g, site));
+        add(SquareKind::large, sum_of(SquareInUnit{true}, g, site));
+      } else {
+        add(SquareKind::plain, square_sum(g, site));
+      }
+    }
+    std::vector<Part> totals;  // one for each kind and set of axes
+    for (const Part& part : parts_) {
       bool added = false;
-      for (TensorCore& total : totals) {
-        if (!(total.sharding() == part.sharding())) continue;
-        total = map_scalars(fn::Add{}, site, total, part);
+      for (Part& total : totals) {
+        if (total.kind != part.kind || !(total.sum.sharding() == part.sum.sharding())) continue;
+        total.sum = map_scalars(fn::Add{}, site, total.sum, part.sum);
         added = true;
       }
       if (!added) totals.push_back(part);
     }
-    const std::vector<TensorCore> finished = finish_scalars(totals, site);
-    total_ = finished[0];
-    for (std::size_t i = 1; i < finished.size(); ++i)
-      total_ = map_scalars(fn::Add{}, site, total_, finished[i]);
-    factor_ = map_scalars(FactorOfNorm{asked.clip, 1 / asked.scale}, site, total_);
+    const std::vector<TensorCore> finished = finish_scalars(sums_of(totals), site);
+    for (std::size_t i = 0; i < finished.size(); ++i) {
+      TensorCore& sum = squares_[static_cast<std::size_t>(totals[i].kind)];
+      sum = sum.defined() ? map_scalars(fn::Add{}, site, sum, finished[i]) : finished[i];
+    }
+    const FactorOfNorm factor{asked.clip, 1 / asked.scale};
+    if (!squares_[1].defined()) {
+      factor_ = map_scalars(factor, site, squares_[0]);
+    } else {
+      if (!squares_[0].defined())
+        squares_[0] = filled(squares_[1].mesh(), {DType::f64, {}, {}}, 0, site);
+      factor_ = map_scalars(factor, site, squares_[0], squares_[1], squares_[2]);
+    }
   }
 
   /// Returns the factor of gradients: NaN where one of them is no number.
   const TensorCore& factor() const { return factor_; }
   /// Returns whether its values can be read: not on a dry mesh, nor before a compiled function ran.
   bool readable() const {
-    return total_.defined() && !total_.dry() && !total_.storage()->promised();
+    return factor_.defined() && squares_[0].defined() && !factor_.dry() &&
+           !factor_.storage()->promised();
   }
   /// Returns the norm of the gradients as they are, scale and all. Precondition: readable().
   /// Communication: none.
-  double norm() const { return std::sqrt(read(total_)); }
+  double norm() const {
+    const auto sum = [&](int k) { return squares_[k].defined() ? read(squares_[k]) : 0.0; };
+    return norm_of(sum(0), sum(1), sum(2));
+  }
   /// Returns the numbers of the gradients that are not finite. Collective over the mesh.
   /// Communication: scalars are finished, few calls for all of them.
   std::vector<int> not_finite(CallSite site) const {
     std::vector<int> numbers;
-    const std::vector<TensorCore> finished = finish_scalars(parts_, site);
+    const std::vector<TensorCore> finished = finish_scalars(sums_of(parts_), site);
     for (std::size_t i = 0; i < finished.size(); ++i)
-      if (!std::isfinite(read(finished[i]))) numbers.push_back(static_cast<int>(i));
+      if (!std::isfinite(read(finished[i])) &&
+          (numbers.empty() || numbers.back() != parts_[i].gradient))
+        numbers.push_back(parts_[i].gradient);
     return numbers;
   }
 
@@ -94,8 +141,21 @@ class GradientCheck {
     return value;
   }
 
-  std::vector<TensorCore> parts_;  ///< of each gradient, unfinished
-  TensorCore total_, factor_;
+  /// A sum of a gradient's squares, unfinished.
+  struct Part {
+    int gradient;
+    SquareKind kind;
+    TensorCore sum;
+  };
+  static std::vector<TensorCore> sums_of(const std::vector<Part>& parts) {
+    std::vector<TensorCore> sums;
+    for (const Part& part : parts) sums.push_back(part.sum);
+    return sums;
+  }
+
+  std::vector<Part> parts_;
+  TensorCore squares_[3];  ///< of each kind there is
+  TensorCore factor_;
 };
 
 }  // namespace tessera::detail

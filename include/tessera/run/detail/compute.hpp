@@ -197,9 +197,14 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
     case StepKind::contract:
       return contract(*std::get_if<ContractionWork>(&kernel.work), type, in, second, out,
                       kernel.adds);
-    case StepKind::reduce:
-      return tessera::detail::reduce(type, plan.reduction, *std::get_if<LocalReduce>(&kernel.work),
-                                     in, out, scale, wide);
+    case StepKind::reduce: {
+      const LocalReduce& work = *std::get_if<LocalReduce>(&kernel.work);
+      tessera::detail::reduce(type, plan.reduction, work, in, out, scale, wide);
+      if (plan.kind == OperatorKind::scan && plan.reduction == Reduction::sum &&
+          (is_real(type) || is_complex(type)))
+        tessera::detail::sign_zero_sums(type, work, in, out, wide);
+      return;
+    }
     case StepKind::moments: {  // with a mean that is known, or one to write, or neither
       const Step& step = plan.steps[kernel.step];
       void* const mean = step.also.empty() ? nullptr : const_cast<void*>(at.in[1]);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// exp, exp2, expm1, tanh, erf, log and log1p of doubles without branches or calls, so that loops
-/// over them become vector instructions; as float_math.hpp does it for floats. The polynomials
-/// interpolate at Chebyshev's nodes (made for this file; their own errors are 4e-17 for exp and
-/// 1e-19 and 3e-17 for erf); the logarithm is Sun's (fdlibm, e_log.c, 1993).
+/// exp, exp2, expm1, tanh, erf, gelu, log and log1p of doubles without branches or calls, so that
+/// loops over them become vector instructions; as float_math.hpp does it for floats. The
+/// polynomials interpolate at Chebyshev's nodes (made for this file; their own errors are 4e-17 for
+/// exp and 1e-19 and 3e-17 for erf); the logarithm is Sun's (fdlibm, e_log.c, 1993).
 ///
 ///     fast_exp(1.0) == 2.718281828459045
 ///
 /// Laws (a test sweeps them against libm's long double): at most 1.5 ulp for exp and exp2, 1 for
 /// log, 2 for erf and log1p, 3 for expm1 and tanh; infinities, NaN, -0 and denormal results as
-/// libm's.
+/// libm's. Gelu: 2 ulp from 0 on and 8 below it (measured: 1.5 and 6.6); -0 at minus infinity.
 #include <tessera/kernel/functions/detail/float_exponential.hpp>
 
 namespace tessera::detail {
@@ -113,11 +113,9 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_expm1(double x) {
   return with_sign(2.0 * fused(half, e.expm1_r, half - 0.5), x);
 }
 
-KOKKOS_FORCEINLINE_FUNCTION double fast_erf(double x) {
-  const double magnitude = double_of(bits_of(x) & ~(std::uint64_t{1} << 63));
-  const double in = choose(magnitude > 6.0, 6.0, magnitude);
-  // Below 1: erf x / x - 1, by x^2.
-  const double s = in * in;
+/// Returns erf x for 0 <= x <= 1: erf x / x - 1 is a polynomial in x^2.
+KOKKOS_FORCEINLINE_FUNCTION double erf_below_1(double x) {
+  const double s = x * x;
   double small = fused(s, 5.9571761477489114e-11, -1.1372848856791674e-9);
   small = fused(s, small, 1.4659775274047436e-8);
   small = fused(s, small, -1.6350312701054695e-7);
@@ -130,6 +128,12 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_erf(double x) {
   small = fused(s, small, 0.11283791670954879);
   small = fused(s, small, -0.37612638903183748);
   small = fused(s, small, 0.12837916709551257);
+  return fused(x, small, x);
+}
+
+KOKKOS_FORCEINLINE_FUNCTION double fast_erf(double x) {
+  const double magnitude = double_of(bits_of(x) & ~(std::uint64_t{1} << 63));
+  const double in = choose(magnitude > 6.0, 6.0, magnitude);
   // From 1 on: (1 + 2x) e^(x^2) erfc x, by (x - 3.5) / (x + 3.5).
   const double above = in + 3.5, line = fused(2.0, in, 1.0), inverse = 1.0 / (above * line);
   const double t = (in - 3.5) * line * inverse;
@@ -148,9 +152,44 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_erf(double x) {
   scaled = fused(t, scaled, -0.010555596332234843);
   scaled = fused(t, scaled, -0.14000918013761902);
   scaled = fused(t, scaled, 1.2423492448711544);
-  const double decay = power_of_common(exp_parts(-s));
+  const double decay = power_of_common(exp_parts(-in * in));
   const double far = 1.0 - decay * scaled * above * inverse;
-  return with_sign(choose(in < 1.0, fused(in, small, in), far), x);
+  return with_sign(choose(in < 1.0, erf_below_1(in), far), x);
+}
+
+/// x (1 + erf(x / sqrt 2)) / 2, and from sqrt 2 on by erfc, so that no digits are lost where x is
+/// negative: (1 + 2y) e^(y^2/2) erfc(y / sqrt 2) / 2 is a polynomial in (y - 5) / (y + 5), y = |x|.
+KOKKOS_FORCEINLINE_FUNCTION double fast_gelu(double x) {
+  const double size = double_of(bits_of(x) & ~(std::uint64_t{1} << 63));
+  const double y = choose(size > 38.7, 38.7, size), in = y * 0.70710678118654752440;
+  const double above = y + 5.0, line = fused(2.0, y, 1.0), inverse = 1.0 / (above * line);
+  const double t = (y - 5.0) * line * inverse;
+  double scaled = fused(t, -1.0768598539570837e-07, 3.8211951981777393e-07);
+  scaled = fused(t, scaled, 2.7218988089234195e-07);
+  scaled = fused(t, scaled, -2.8586048033572393e-06);
+  scaled = fused(t, scaled, 4.820326904654554e-07);
+  scaled = fused(t, scaled, 1.9402200859444313e-05);
+  scaled = fused(t, scaled, -2.6421166789016975e-05);
+  scaled = fused(t, scaled, -0.00010818204557580297);
+  scaled = fused(t, scaled, 0.00042509316373637995);
+  scaled = fused(t, scaled, -0.00011869249403413997);
+  scaled = fused(t, scaled, -0.0035716951719493868);
+  scaled = fused(t, scaled, 0.015422845564897418);
+  scaled = fused(t, scaled, -0.039332201369484926);
+  scaled = fused(t, scaled, 0.07248782698234739);
+  scaled = fused(t, scaled, -0.1006574382164022);
+  scaled = fused(t, scaled, 0.10088858203439899);
+  scaled = fused(t, scaled, -0.0540080750340803);
+  scaled = fused(t, scaled, -0.03964700840400469);
+  scaled = fused(t, scaled, 0.8461123547250693);
+  const double square = y * y, lost = fused(y, y, -square);
+  const double rest = fused(-0.5 * lost, scaled, scaled) * above * inverse;
+  const DoubleExpParts e = exp_parts(-0.5 * square);
+  const double near = double_power_of_two(e.n + 512u), power = fused(near, e.expm1_r, near);
+  const double below = power * (rest * y) * -0x1p-512;  // where x is negative
+  const double far = 0.5 * x * (1.0 + (1.0 - 2.0 * (power * rest * 0x1p-512)));
+  const double close = 0.5 * x * (1.0 + with_sign(erf_below_1(choose(in < 1.0, in, 1.0)), x));
+  return choose(in < 1.0, close, choose(x < 0.0, below, far));
 }
 
 /// Returns log(x 2^-scale) of a positive normal x.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Gradients of norms and standard deviations where they are 0: PyTorch's, which are 0.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include <tessera/grad.hpp>
+#include <tessera/tessera.hpp>
+
+#include "grad/typed.hpp"
+
+using namespace tessera;
+using namespace gradient_test;
+
+namespace {
+template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
+
+/// The gradient is 0 in the rows where x is alike (or 0), and finite and not 0 in the others.
+template <class T> void rows(const ProcessMesh<Grid>& mesh, const std::vector<T>& x) {
+  const auto t = from_host<Tensor<T, data, model>>(mesh, {3, 4}, x);
+  const auto ends_in = [&](const auto& f, bool last) {
+    const auto g = to_host(value_and_grad([&](const auto& v) { return sum(f(v)); })(t).gradient);
+    double others = 0;
+    for (std::size_t i = 0; i < 12; ++i) {
+      const auto size = static_cast<double>(fn::Abs{}(g.values[i]));
+      if (i < 8 && !(i >= 4 && last))
+        CHECK(size == 0);
+      else
+        others += size;
+    }
+    CHECK(std::isfinite(others));
+    CHECK(others > 0);
+  };
+  ends_in([](const auto& v) { return norm<2, "ij->i">(v); }, true);
+  if constexpr (RealElement<T>)
+    ends_in([](const auto& v) { return standard_deviation<"ij->i">(v); }, false);
+}
+
+TEST_CASE("the gradient of a norm and of a standard deviation that are 0 is 0") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto of = [&]<class T>(T) {
+      std::vector<T> x(12, T(0.0));
+      for (std::size_t i = 4; i < 8; ++i) x[i] = T(3.0);
+      for (std::size_t i = 8; i < 12; ++i) x[i] = T(static_cast<double>(i * i) * 0.125);
+      rows<T>(mesh, x);
+    };
+    of(double{});
+    of(float{});
+    of(half{});
+    of(complex<double>{});
+    // Of the gradient's own gradient too: d |x|^2 / 2 is |dx|^2, whatever the way.
+    const auto t = zeros<Tensor<double, data, model>>(mesh, {3, 4});
+    const auto twice = value_and_grad([](const auto& v) {
+      return sum(value_and_grad([](const auto& u) { return norm(u); })(v).gradient);
+    })(t);
+    for (const double x : to_host(twice.gradient).values) CHECK(x == 0);
+  });
+}
+}  // namespace
