@@ -328,6 +328,10 @@ TEST_CASE("random functions, compiled: values, payload and memory") {
   support::on_every_mesh("compiled programs", 90, 120, 3, support::some_program_case);
 }
 
+TEST_CASE("random gradients, compiled, of operators of several results too") {
+  support::on_every_mesh("compiled gradients", 93, 24, 2, support::some_gradient_case);
+}
+
 TEST_CASE("functions of every form: tensors, tuples, structs, nothing, and what is called within") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);

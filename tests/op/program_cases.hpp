@@ -6,14 +6,17 @@
 ///
 ///     on_every_mesh("compiled programs", 90, 40, 3, some_program_case);
 ///
-/// Values are small whole numbers, so that every sum is exact in every order.
+/// Values are small whole numbers, so that every sum is exact in every order; those of gradients
+/// are compared to rounding.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <tessera/grad.hpp>
 #include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
 
@@ -36,6 +39,11 @@ struct Times {
   KOKKOS_FUNCTION double operator()(double x) const {
     const double y = factor * x;
     return y - 101 * Kokkos::floor(y / 101);
+  }
+};
+struct BothRests {
+  KOKKOS_FUNCTION Several<double, double> operator()(double x, double y) const {
+    return several(AddRest{}(x, y), AddRest{}(y, x));
   }
 };
 struct Turned {
@@ -124,7 +132,7 @@ struct SomeFunction {
     };
     std::optional<Layer> layer;
     if (r.chance(30)) layer.emplace(mesh, r.chance(50) ? "one" : "other");
-    switch (r.below(34)) {
+    switch (r.below(37)) {
       case 0:
       case 1:
         to = reshard(x, out);
@@ -262,9 +270,95 @@ struct SomeFunction {
                                 reshard(narrow, some_sharding(r, 2, axes)));
         return;
       }
+      case 33: {  // several results of one pass
+        if (!alike) return;
+        const auto both = map_several<double, double>(BothRests{}, some_sharding(r, 2, axes), x, y);
+        to = map_dynamic<double>("ij,ij->ij", AddRest{}, out, both[0], both[1]);
+        if (r.chance(50)) pool[0] = both[1];
+        return;
+      }
+      case 34: {  // moved in one call
+        const auto both = reshard_together({x, y}, {out, some_sharding(r, 2, axes)});
+        to = both[0];
+        pool[0] = both[1];
+        return;
+      }
+      case 35: {  // sorted by keys, with what is sorted beside them
+        if (!alike) return;
+        const auto sorted = sort_by_key("ij", letter, {x, y}, some_sharding(r, 2, axes));
+        to = map_dynamic<double>("ij,ij->ij", AddRest{}, out, sorted[0], sorted[1]);
+        return;
+      }
       default:
         if (apart) map_into<double>("ij,ij->ij", y, AddRest{}, y, x);
         return;
+    }
+  }
+};
+
+/// The gradient of a loss that `random` chooses: a sum of `count` terms, each an operator of a
+/// matrix or of a copy of it under another sharding, weighed. Most of the operators have several
+/// results, which their adjoints read.
+struct SomeGradient {
+  Random random;
+  int count;
+
+  Pool operator()(Pool& pool, double number) const {
+    const DynamicMesh mesh = pool[0].mesh();
+    const int axes = mesh.core()->shape().rank();
+    Random r = random;
+    const DynamicTensor& x = pool[static_cast<std::size_t>(r.below(3))];
+    const DynamicTensor scale =
+        from_function<double>(mesh, {x.extents()[1]}, some_sharding(r, 1, axes), Numbered{number});
+    const auto loss = [&](const DynamicTensor& v, const DynamicTensor& s) {
+      Random choice = r;
+      Pool copies{v};
+      DynamicTensor sum = term(choice, mesh, axes, copies, s);
+      for (int i = 1; i < count; ++i) sum = sum + term(choice, mesh, axes, copies, s);
+      return sum;
+    };
+    auto [value, gradients] = value_and_grad<0, 1>(loss)(x, scale);
+    return {value, std::get<0>(gradients), std::get<1>(gradients)};
+  }
+  static DynamicTensor term(Random& r, const DynamicMesh& mesh, int axes, Pool& copies,
+                            const DynamicTensor& s) {
+    const auto weighed = [&](std::string_view equation, const DynamicTensor& y) {
+      const int rank = y.core().rank();
+      return einsum(equation, y,
+                    from_function<double>(mesh, y.extents(), some_sharding(r, rank, axes),
+                                          Numbered{static_cast<double>(r.below(9))}));
+    };
+    if (r.chance(40)) copies.push_back(reshard(r.of(copies), some_sharding(r, 2, axes)));
+    const DynamicTensor v = r.of(copies);
+    const std::optional<Sharding> out =
+        r.chance(50) ? std::optional(some_sharding(r, 2, axes)) : std::nullopt;
+    const char letter = r.of<char>({'i', 'j'});
+    const Sharding to = out.value_or(v.sharding());
+    switch (r.below(9)) {
+      case 0:
+        return weighed("ij,ij->", layer_norm<double>(v, s, s, 0.5, out));
+      case 1:
+        return weighed("ij,ij->", rms_norm<double>(v, s, 0.5, out));
+      case 2: {
+        const auto [mean, variance] =
+            mean_and_variance<double>("ij->i", v, some_sharding(r, 1, axes));
+        return weighed("i,i->", mean) + weighed("i,i->", variance);
+      }
+      case 3:
+        return weighed("ij,ij->", top_k("ij", letter, v, 3, to).values);
+      case 4:
+        return weighed("ij,ij->", sort("ij", letter, v, to));
+      case 5: {
+        const DynamicTensor keys =
+            from_function<double>(mesh, v.extents(), some_sharding(r, 2, axes), Numbered{7});
+        return weighed("ij,ij->", sort_by_key("ij", letter, {keys, v}, to)[1]);
+      }
+      case 6:
+        return weighed("ij,ij->", softmax<double>("ij", letter, v * 0.1, to));
+      case 7:
+        return weighed("ij,ij->", einsum("ij,kj->ik", v, v, some_sharding(r, 2, axes)));
+      default:
+        return weighed("ij,ij->", reshard(v, to));
     }
   }
 };
@@ -293,13 +387,24 @@ struct Given {
     return outside == nullptr || *outside == *other.outside;
   }
 };
-inline std::string difference(const Pool& got, const Pool& expected, const char* what) {
+/// Returns whether numbers differ by `rounding` times the largest of them at most.
+inline bool alike(const HostTensor<double>& x, const HostTensor<double>& y, double rounding) {
+  double most = 0, apart = 0;
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    most = std::max(most, std::abs(y.values[i]));
+    apart = std::max(apart, std::abs(x.values[i] - y.values[i]));
+  }
+  return x.extents == y.extents && apart <= rounding * most;
+}
+inline std::string difference(const Pool& got, const Pool& expected, const char* what,
+                              double rounding) {
   if (got.size() != expected.size()) return std::string(what) + ": another number of tensors";
   std::string text;
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (!(got[i].sharding() == expected[i].sharding()))
       return std::string(what) + " " + std::to_string(i) + " is sharded otherwise";
-    if (!got[i].core().dry() && !(to_host<double>(got[i]) == to_host<double>(expected[i])))
+    if (!got[i].core().dry() &&
+        !alike(to_host<double>(got[i]), to_host<double>(expected[i]), rounding))
       text = std::string(what) + " " + std::to_string(i) + " has other values";
   }
   return text;
@@ -313,6 +418,30 @@ inline std::vector<Call> calls_of(const Program& program) {
   return all;
 }
 
+/// Returns whether two descriptions are of the same elements on every process.
+inline bool lie_alike(const MeshShape& mesh, const TensorDesc& a, const TensorDesc& b) {
+  bool same = a.type == b.type && a.extents == b.extents &&
+              a.sharding.partial == b.sharding.partial &&
+              a.sharding.reduction == b.sharding.reduction;
+  for (int p = 0; same && p < mesh.processes(); ++p)
+    same = block(a.extents, a.sharding, mesh, mesh.coordinates(p)) ==
+           block(b.extents, b.sharding, mesh, mesh.coordinates(p));
+  return same;
+}
+/// Returns whether each operator's results lie as the tensors that the program has of them.
+inline bool results_as_described(const Program& program) {
+  for (const ProgramEntry& e : program.entries()) {
+    if (e.operation == nullptr || e.result < 0) continue;
+    TensorDescs operands;
+    for (int k = 0; k < e.operands.size(); ++k) operands.push_back(e.plan->slots[k].desc);
+    const TensorDescs made = e.operation->results(operands);
+    for (int k = 0; k < made.size(); ++k) {
+      const int t = k == 0 ? e.result : e.also[k - 1];
+      if (!lie_alike(program.mesh, made[k], program.tensor(t).desc)) return false;
+    }
+  }
+  return true;
+}
 /// Returns which law of a pass does not hold, or nothing.
 template <class C> std::string broken_law(const C& compiled, Index limit) {
   const Program& listed = compiled.listed();
@@ -336,12 +465,18 @@ template <class C> std::string broken_law(const C& compiled, Index limit) {
     std::sort(all.begin(), all.end());
     return all;
   };
+  for (const Program* program : {&listed, &shared, &joined, &reused, &last})
+    if (!results_as_described(*program)) return "a result lies otherwise than its readers expect";
   Index saved = 0;
   for (const SharedMove& move : compiled.sharing().moves) saved += move.payload;
   if (payload(listed) - payload(shared) != saved)
     return "share says that it saves " + std::to_string(saved) + " bytes";
   if (shared.cost() > listed.cost()) return "share makes it slower";
-  if (payload(joined) > payload(shared)) return "join sends more";
+  Index rounded = 0;  // an all-reduce of few elements has a part of at least one on each process
+  for (const JoinedCall& call : compiled.joining().calls)
+    if (call.collective == Collective::all_reduce)
+      rounded += 2 * static_cast<Index>(sizeof(double)) * joined.mesh.processes();
+  if (payload(joined) > payload(shared) + rounded) return "join sends more";
   if (!compiled.joining().calls.empty() && messages(joined) >= messages(shared))
     return "join makes no fewer messages";
   if (payload(reused) != payload(joined) || calls(reused) != calls(joined))
@@ -358,10 +493,12 @@ template <class C> std::string broken_law(const C& compiled, Index limit) {
   return "";
 }
 
-/// One function, called twice compiled and twice alone; the second time with other numbers.
-inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Random& random) {
+/// One function, called twice compiled and twice alone; the second time with other numbers. Its
+/// results are the same but for `rounding` (alike).
+template <class Function>
+std::string program_case(const std::shared_ptr<MeshCore>& core, Random& random,
+                         const Function& function, double rounding) {
   const DynamicMesh mesh(core);
-  const SomeFunction function{Random(random.next()), 1 + random.below(14)};
   const Random given(random.next());
   // Some limits are small, and keep moves from being shared, joined or started early.
   const Index limit = random.chance(70) ? max_int64 : 1000 + 200 * random.below(30);
@@ -402,8 +539,8 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
     for (const ProgramTensor& t : program.tensors())
       if (t.last >= program.size()) others -= t.bytes;
     is(core->arena().peak(), std::max(before, others + program.peak_bytes()), "takes");
-    const std::string results = difference(got, expected, "result");
-    std::string arguments = difference(same, pool, "argument");
+    const std::string results = difference(got, expected, "result", rounding);
+    std::string arguments = difference(same, pool, "argument", 0);
     if (!together.alike_outside(alone)) arguments += "memory of the application's has other values";
     if (wrong.empty() && !(results + arguments).empty())
       wrong = results + arguments + "\n" + explain(compiled.sharing()) + explain(program);
@@ -412,5 +549,14 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
     wrong = law + "\n" + explain_passes(compiled) + explain(compiled.listed());
   // All processes go on alike, whichever found something.
   return wrong.empty() && compiled.structures() != 1 ? compiled.explain_structures() : wrong;
+}
+inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Random& random) {
+  const SomeFunction function{Random(random.next()), 1 + random.below(14)};
+  return program_case(core, random, function, 0);
+}
+/// The same of a gradient.
+inline std::string some_gradient_case(const std::shared_ptr<MeshCore>& core, Random& random) {
+  const SomeGradient function{Random(random.next()), 1 + random.below(4)};
+  return program_case(core, random, function, 1e-9);
 }
 }  // namespace support

@@ -100,8 +100,11 @@ inline bool differ(const ProgramEntry& a, const ProgramEntry& b) {
   const Plan& p = *a.plan;
   const Plan& q = *b.plan;
   if (p.steps.size() != q.steps.size() || p.cost != q.cost || p.peak_bytes != q.peak_bytes ||
-      a.held_before != b.held_before || !(p.result_desc() == q.result_desc()))
+      a.held_before != b.held_before || !(p.result_desc() == q.result_desc()) ||
+      !(p.also == q.also))
     return true;
+  for (const int slot : p.also)
+    if (!(p.slots[slot].desc == q.slots[slot].desc)) return true;
   for (int i = 0; i < p.steps.size(); ++i)
     if (!(p.steps[i] == q.steps[i])) return true;
   return false;

@@ -126,8 +126,7 @@ class JoinPass : ProgramEdit {
     }
     const int slot = unfinished_slot(plan);
     if (slot < 0) return {};
-    TensorDescs descs;
-    for (int k = 0; k < e.operands.size(); ++k) descs.push_back(plan.slots[k].desc);
+    const TensorDescs descs = operands_of(e);
     Waiting w{i, plan.slots[slot].desc, made.sharding, nullptr};
     w.open = left_unfinished(*e.operation, descs, w.from.sharding);
     if (!w.open) return {};

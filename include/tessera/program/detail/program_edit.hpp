@@ -93,6 +93,30 @@ class ProgramEdit {
         operation.plan(descs, {program_.mesh, program_.process, options}));
     return contract.covers(plan->needs) ? plan : nullptr;
   }
+  /// Returns the descriptions of an operator's operands, as its plan reads them.
+  static TensorDescs operands_of(const ProgramEntry& e) {
+    TensorDescs descs;
+    for (int k = 0; k < e.operands.size(); ++k) descs.push_back(e.plan->slots[k].desc);
+    return descs;
+  }
+  /// Returns the plan of an operator of this program on other operands; null where it may not read
+  /// them: it refuses them, breaks its contract, or a result, the first or a further one, would lie
+  /// otherwise, or be an operand itself and was not. (The first result's sharding is stated by the
+  /// operator; that of a further one may follow an operand's.) `may_end`: nothing may be left to
+  /// do, so that its only result is an operand.
+  std::shared_ptr<const Plan> planned_on(const ProgramEntry& e, const TensorDescs& descs,
+                                         bool may_end = false) const {
+    const Operation& op = *e.operation;
+    if (!op.check(descs).ok() || !(op.results(descs) == op.results(operands_of(e)))) return nullptr;
+    std::shared_ptr<const Plan> plan = planned(op, descs, e.plan->destination, e.contract);
+    if (plan == nullptr) return nullptr;
+    const auto given = [](const Plan& p, int slot) { return slot < p.operands ? slot : -1; };
+    bool same = given(*plan, plan->result) == given(*e.plan, e.plan->result) ||
+                (may_end && plan->also.empty());
+    for (int k = 0; k < plan->also.size(); ++k)
+      same = same && given(*plan, plan->also[k]) == given(*e.plan, e.plan->also[k]);
+    return same ? plan : nullptr;
+  }
   /// Returns an operator that moves a tensor for another one, in its layer.
   static ProgramEntry reshard(const std::shared_ptr<const Operation>& operation,
                               const std::shared_ptr<const Plan>& plan, const ProgramEntry& other,

@@ -102,8 +102,7 @@ class ReadCopies : ProgramEdit {
         some_ != nullptr && !std::binary_search(some_->begin(), some_->end(), number);
     if (left_out || written || e.plan->payload_bytes() == 0) return false;
     const std::vector<int>& copies = copies_of(from);
-    TensorDescs descs;
-    for (int j = 0; j < e.operands.size(); ++j) descs.push_back(e.plan->slots[j].desc);
+    TensorDescs descs = operands_of(e);
     std::shared_ptr<const Plan> best = e.plan;
     int chosen = from;
     for (std::size_t n = 0; n < copies.size() && n < most_copies; ++n) {
@@ -111,10 +110,9 @@ class ReadCopies : ProgramEdit {
       if (copy == from || program_.writes(e, copy)) continue;
       descs[k] = program_.tensor(copy).desc;
       if (!(descs[k].extents == e.plan->slots[k].desc.extents)) continue;  // another shape of it
-      if (!e.operation->check(descs).ok()) continue;
-      const auto plan = planned(*e.operation, descs, e.plan->destination, e.contract);
-      if (plan == nullptr || !(plan->result_desc() == e.plan->result_desc()) ||
-          plan->payload_bytes() >= best->payload_bytes() || plan->cost > best->cost)
+      const auto plan = planned_on(e, descs, true);
+      if (plan == nullptr || plan->payload_bytes() >= best->payload_bytes() ||
+          plan->cost > best->cost)
         continue;
       if (plan->result < plan->operands && !makes_again(e, i, copy)) continue;
       best = plan;

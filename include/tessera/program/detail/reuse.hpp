@@ -74,9 +74,7 @@ class ReusePass : ProgramEdit {
       return;
     const int k = that_ends(e, i);
     if (k < 0 || program_.tensor(e.result).made != i) return;
-    TensorDescs descs;
-    for (int j = 0; j < e.operands.size(); ++j) descs.push_back(plan.slots[j].desc);
-    const auto again = planned(*e.operation, descs, Destination::accumulated, e.contract);
+    const auto again = planned(*e.operation, operands_of(e), Destination::accumulated, e.contract);
     if (again == nullptr || again->payload_bytes() > plan.payload_bytes() ||
         again->cost > plan.cost)
       return;

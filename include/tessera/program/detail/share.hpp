@@ -37,7 +37,8 @@ inline int arrival_of(const Plan& plan, int k) {
         ++readers;
         reader = &step;
       }
-    if (readers != 1 || slot == plan.result) return slot;
+    const bool result = slot == plan.result || plan.also.contains(static_cast<std::int8_t>(slot));
+    if (readers != 1 || result) return slot;
     const bool moves = reader->kind == StepKind::slice ||
                        (reader->kind == StepKind::communicate && !reader->loop && !reader->merges);
     if (!moves || reader->in.size() != 1 || !reader->also.empty() || reader->region >= 0 ||
@@ -53,11 +54,7 @@ inline int arrival_of(const Plan& plan, int k) {
 class SharePass : ProgramEdit {
  public:
   SharePass(const Program& program, const PlanOptions& options) : ProgramEdit(program, options) {
-    for (const ProgramEntry& e : entries_) {
-      TensorDescs descs;
-      for (int k = 0; k < e.operands.size(); ++k) descs.push_back(e.plan->slots[k].desc);
-      descs_.push_back(descs);
-    }
+    for (const ProgramEntry& e : entries_) descs_.push_back(operands_of(e));
   }
 
   Attempt<Sharing> make(const std::vector<int>* some) {
@@ -166,8 +163,7 @@ class SharePass : ProgramEdit {
     for (Again& one : again) {
       const ProgramEntry& e = entries_[one.entry];
       if (only_moves(e)) continue;
-      if (!e.operation->check(one.descs).ok()) return false;
-      one.plan = planned(*e.operation, one.descs, e.plan->destination, e.contract);
+      one.plan = planned_on(e, one.descs);
       if (one.plan == nullptr) return false;
       count(*one.plan, -1);
       move.rounds = move.rounds || !sums_alike(*one.plan, *e.plan);
