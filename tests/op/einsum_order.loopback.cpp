@@ -7,6 +7,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/enumerate.hpp"
 #include "support/grid.hpp"
 
 namespace {
@@ -82,6 +83,55 @@ TEST_CASE("einsum of one and of many tensors equals plain loops") {
       CHECK_THROWS_AS(einsum("ij,jk->ik", {p, q, r}, Sharding{{}, {}}), ShardingError);
       CHECK_THROWS_AS(einsum("ij,kj,kl->il", {p, q, r}, Sharding{{}, {}}), ShapeError);
     });
+}
+
+TEST_CASE("an order is found whatever is split, and left open") {
+  // Each product finishes what it sums, but for the axes that the whole result leaves open: of
+  // those at most one tensor on the way is a sum, since no product takes two.
+  support::Random random(support::seed_for("orders of products", 41));
+  int found = 0, legal = 0;
+  const AxisSet axis[] = {Sharding{{0}}[0].set(), Sharding{{1}}[0].set()};
+  for (int trial = 0; trial < 250; ++trial) {
+    const int n = 3 + random.below(6);
+    Terms terms;
+    TensorDescs operands;
+    std::string used;
+    for (int k = 0; k < n; ++k) {
+      Term term;
+      for (int d = 0, rank = 1 + random.below(2); d < rank; ++d) {
+        const char letter = "abcde"[random.below(5)];
+        if (!term.contains(letter)) term.push_back(letter);
+        used += letter;
+      }
+      terms.operands.push_back(term);
+      operands.push_back(
+          {DType::f64, Extents(term.size(), 50), support::some_sharding(random, term.size(), 2)});
+    }
+    for (const char letter : std::string("abcde"))
+      if (used.find(letter) != std::string::npos && random.chance(30))
+        terms.result.push_back(letter);
+    AxisSet open;
+    for (const AxisSet a : axis)
+      if (random.chance(50)) open = open | a;
+    Sharding out = Sharding::replicated(terms.result.size());
+    if (!open.empty()) out = out.with_partial(open, Reduction::sum);
+    const Shardings shardings = detail::shardings_of(operands);
+    if (!detail::check_einsum(terms, shardings, out).ok()) continue;
+    ++legal;
+    found += detail::einsum_order(terms, operands, out, MeshShape{2, 2}).products.size() == n - 1;
+  }
+  CHECK(legal > 50);
+  CHECK(found == legal);
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    const auto u = random_uniform<Ints<data>>(mesh, {7}, 1, -4, 4);
+    const auto v = random_uniform<Ints<data>>(mesh, {5}, 2, -4, 4);
+    const auto sum = einsum<"a,a,a,b,b,b->", P<Unreduced<Sum, data>>>(u, u, u, v, v, v);
+    CHECK(to_host(finish(sum)).values ==
+          plain("a,a,a,b,b,b->", {{7}, {7}, {7}, {5}, {5}, {5}},
+                {to_host(u).values, to_host(u).values, to_host(u).values, to_host(v).values,
+                 to_host(v).values, to_host(v).values}));
+  });
 }
 
 TEST_CASE("a chain of products is multiplied from its cheap end") {

@@ -101,9 +101,7 @@ inline TensorCore einsum_of_many(const ops::Einsum& operation, const OperandList
         throw ShapeError(std::string(site.label) +
                              ": in every order a product on the way has more than " +
                              std::to_string(max_dims) +
-                             " dimensions or two unfinished operands; multiply some of them first, "
-                             "in an einsum of their own, or finish "
-                             "one",
+                             " dimensions; multiply some of them first, in an einsum of their own",
                          site.where);
       return found;
     });

@@ -8,8 +8,8 @@
 ///     order.products[0].left;                 // which two tensors come first
 ///
 /// Laws: carrying out the products in order gives the whole product; up to five operands the order
-/// is the cheapest of all, with more, each next pair is the cheapest one; all processes decide
-/// alike.
+/// is the cheapest of all, with more, each next pair is the cheapest one from which an order goes
+/// on; an order is found whatever the shardings are; all processes decide alike.
 #include <tessera/plan/check/verdict.hpp>
 #include <tessera/plan/einsum.hpp>
 
@@ -100,7 +100,39 @@ class OrderSearch {
     const Shardings shardings{tensors[left].desc.sharding, tensors[right].desc.sharding};
     product.out = deduce(product.terms, shardings);
     leave_open(tensors, product);
+    keep_to_leave_open(tensors, product);
     return product;
+  }
+  /// Returns whether an axis is open in a tensor, or splits a letter of it that will be summed.
+  constexpr bool may_be_open(const Term& labels, const Sharding& s, int axis) const {
+    if (s.partial.contains(axis)) return true;
+    for (int d = 0; d < s.rank(); ++d)
+      if (s[d].set().contains(axis) && !result_.contains(labels[d])) return true;
+    return false;
+  }
+  /// Keeps an axis that the whole result leaves open on a letter that a later product sums, where
+  /// no other tensor has it so.
+  constexpr void keep_to_leave_open(const Tensors& tensors, PairProduct& product) const {
+    for (int axis = 0; axis < max_axes; ++axis) {
+      if (!out_.partial.contains(axis) || may_be_open(product.terms.result, product.out, axis))
+        continue;
+      bool elsewhere = false;
+      for (int i = 0; i < tensors.size(); ++i)
+        elsewhere = elsewhere || (i != product.left && i != product.right && !tensors[i].used &&
+                                  may_be_open(tensors[i].labels, tensors[i].desc.sharding, axis));
+      for (const int side : {product.left, product.right}) {
+        const Sharding& s = tensors[side].desc.sharding;
+        for (int d = 0; d < s.rank() && !elsewhere; ++d) {
+          const int at = product.terms.result.find(tensors[side].labels[d]);
+          if (at < 0 || result_.contains(tensors[side].labels[d]) || !s[d].set().contains(axis))
+            continue;
+          for (int k = 0; k < product.out.rank(); ++k)
+            if (k != at) product.out[k] = product.out[k].without(s[d].set());
+          product.out[at] = s[d];
+          elsewhere = true;
+        }
+      }
+    }
   }
   /// Keeps open the axes that the whole result leaves open, where this product would finish them.
   constexpr void leave_open(const Tensors& tensors, PairProduct& product) const {
@@ -122,7 +154,16 @@ class OrderSearch {
         return true;
     return false;
   }
+  /// Returns whether a product may stand here: no second tensor becomes open, since no product
+  /// takes two.
   constexpr bool possible(const Tensors& tensors, const PairProduct& product) const {
+    bool open = !product.out.partial.empty();
+    for (int i = 0; i < tensors.size(); ++i) {
+      if (i == product.left || i == product.right || tensors[i].used) continue;
+      if (tensors[i].desc.sharding.partial.empty()) continue;
+      if (open) return false;
+      open = true;
+    }
     return product.terms.well_formed &&
            check_einsum(product.terms,
                         {tensors[product.left].desc.sharding, tensors[product.right].desc.sharding},
@@ -137,35 +178,53 @@ class OrderSearch {
     return options_.contract.covers(plan.needs) ? plan.cost
                                                 : saturating_add(plan.cost, breach_cost);
   }
-  /// Tries every next pair in turn, or only the cheapest one.
+  /// Carries a product out: the tensors after it.
+  constexpr Tensors after(Tensors tensors, const PairProduct& product, const Plan& plan) const {
+    tensors[product.left].used = tensors[product.right].used = true;
+    tensors.push_back({product.terms.result, plan.result_desc(), false});
+    return tensors;
+  }
+  constexpr void try_pair(const Tensors& tensors, int remaining, const EinsumOrder& done, bool all,
+                          int left, int right) {
+    const PairProduct product = pair(tensors, left, right, remaining == 2);
+    const Plan plan = planned(tensors, product);
+    EinsumOrder longer = done;
+    longer.cost = saturating_add(longer.cost, cost_of(plan));
+    longer.products.push_back(product);
+    if (longer.cost < best_.cost || best_.products.empty())
+      extend(after(tensors, product, plan), remaining - 1, longer, all);
+  }
+  /// Tries every next pair in turn, or the cheapest one, and the next cheapest where no order goes
+  /// on from there: a product on the way would have too many dimensions.
   constexpr void extend(const Tensors& tensors, int remaining, const EinsumOrder& done, bool all) {
     if (remaining == 1) {
       if (done.cost < best_.cost || best_.products.empty()) best_ = done;
       return;
     }
-    EinsumOrder cheapest;
-    Tensors after_cheapest;
+    struct Next {
+      int left = 0, right = 0;
+      std::int64_t cost = 0;
+    };
+    FixedVector<Next, max_operands*(max_operands - 1) / 2> next;
     for (int left = 0; left < tensors.size(); ++left)
       for (int right = left + 1; right < tensors.size(); ++right) {
         if (tensors[left].used || tensors[right].used) continue;
         const PairProduct product = pair(tensors, left, right, remaining == 2);
         if (!possible(tensors, product)) continue;
-        const Plan plan = planned(tensors, product);
-        EinsumOrder longer = done;
-        longer.cost = saturating_add(longer.cost, cost_of(plan));
-        longer.products.push_back(product);
-        Tensors after = tensors;
-        after[left].used = after[right].used = true;
-        after.push_back({product.terms.result, plan.result_desc(), false});
-        if (all) {
-          if (longer.cost < best_.cost || best_.products.empty())
-            extend(after, remaining - 1, longer, all);
-        } else if (longer.cost < cheapest.cost || cheapest.products.empty()) {
-          cheapest = longer;
-          after_cheapest = after;
-        }
+        if (all)
+          try_pair(tensors, remaining, done, all, left, right);
+        else if (--plans_left_ >= 0)
+          next.push_back({left, right, cost_of(planned(tensors, product))});
       }
-    if (!all && !cheapest.products.empty()) extend(after_cheapest, remaining - 1, cheapest, all);
+    for (int tried = 0; tried < next.size() && best_.products.empty(); ++tried) {
+      int cheapest = tried;
+      for (int i = tried + 1; i < next.size(); ++i)
+        if (next[i].cost < next[cheapest].cost) cheapest = i;
+      const Next one = next[cheapest];
+      for (int i = cheapest; i > tried; --i) next[i] = next[i - 1];  // ties stay in their order
+      next[tried] = one;
+      try_pair(tensors, remaining, done, all, one.left, one.right);
+    }
   }
 
   Term result_;
@@ -173,10 +232,11 @@ class OrderSearch {
   MeshShape mesh_;
   PlanOptions options_;
   EinsumOrder best_;
+  int plans_left_ = 4000;  ///< products that are priced in search of an order, where all fail
 };
 
 /// Returns the order for three or more operands; empty when every order has a product with more
-/// than 8 dimensions, or with two open operands. Preconditions: check_einsum found nothing wrong.
+/// than 8 dimensions. Preconditions: check_einsum found nothing wrong.
 constexpr EinsumOrder einsum_order(const Terms& terms, const TensorDescs& operands,
                                    const Sharding& out, const MeshShape& mesh,
                                    const PlanOptions& options = {}) {
