@@ -13,6 +13,7 @@
 // CASE or_of_all: an unfinished partial value is used as a value
 // CASE sum_of_max: partial values of one kind meet a reduction of another
 // CASE wide_sum_of_open_bytes: the tensor is an unfinished sum of narrow integers, which wraps in their own type
+// CASE wide_product_of_open_bytes: the tensor is an unfinished product of narrow integers, which wraps in their own type
 // CASE running_sum_of_open_bytes: the tensor is an unfinished sum of narrow integers, which wraps in their own type
 // CASE sum_as_short: sums and products have the tensor's own element type, or of integers and truth values int64 or uint64
 // CASE max_as_int64: only the element type of sums and products is a choice
@@ -67,6 +68,8 @@ void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, d
   sum<"i->">(largest);
 #elif defined(CASE_wide_sum_of_open_bytes)
   sum<"i->">(open_bytes);
+#elif defined(CASE_wide_product_of_open_bytes)
+  product<"i->">(open_factors);
 #elif defined(CASE_running_sum_of_open_bytes)
   cumsum<"i", 'i'>(open_bytes);
 #elif defined(CASE_sum_as_short)

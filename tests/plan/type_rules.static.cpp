@@ -174,8 +174,11 @@ consteval bool sums_of_integers_are_wide() {
       if (check(type, open) != own || check(type, done) != own) return false;
       if (!adds) continue;
       if (check(result, done) != Rule::ok) return false;
-      if (check(result, open) != (result == type ? Rule::ok : Rule::wide_sums_of_finished))
-        return false;
+      const Rule narrow = reduction == Reduction::sum ? Rule::wide_sums_of_finished
+                                                      : Rule::wide_products_of_finished;
+      if (check(result, open) != (result == type ? Rule::ok : narrow)) return false;
+      const Sharding other = done.with_partial(AxisSet{1}, Reduction::max);
+      if (result != type && check(result, other) != Rule::finished) return false;
       // Sixty-four bits of either sign may be named; of what is no integer, nothing.
       for (const DType wide : {DType::i64, DType::u64})
         if (wide != type && check(wide, done) != (whole ? Rule::ok : Rule::sums_as_own_or_64_bits))

@@ -112,6 +112,12 @@ TESSERA_RULE(wide_sums_of_finished, usage, "",
              "and sums of them have 64 bits; reshard it to a finished spec first, cast it to int64 "
              "or uint64 before it is left open, or name its own type, as in reduce<As<Sum, "
              "std::int8_t>, ...>")
+TESSERA_RULE(
+    wide_products_of_finished, usage, "",
+    "the tensor is an unfinished product of narrow integers, which wraps in their own "
+    "type, and products of them have 64 bits; reshard it to a finished spec first, cast it "
+    "to int64 or uint64 before it is left open, or name its own type, as in "
+    "reduce<As<Product, std::int8_t>, ...>")
 TESSERA_RULE(sums_as_own_or_64_bits, usage, "",
              "sums and products have the tensor's own element type, or of integers and truth "
              "values int64 or uint64; name one of these in As<...>, or cast the result")

@@ -37,8 +37,8 @@ constexpr Verdict check_reduce_type(Reduction reduction, bool mean, DType type) 
 }
 
 /// Checks a reduction, or a running one, of elements `type`, and its requested element type
-/// `result`. An open sum of narrow integers uses their own arithmetic, which wraps, so it is not
-/// the sum of its parts in 64 bits.
+/// `result`. An open sum or product of narrow integers uses their own arithmetic, which wraps, so
+/// it is not that of its parts in 64 bits.
 constexpr Verdict check_reduced_type(Reduction reduction, bool mean, DType type, DType result,
                                      const Sharding& x) {
   const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
@@ -47,7 +47,10 @@ constexpr Verdict check_reduced_type(Reduction reduction, bool mean, DType type,
   if (!whole || (result != DType::i64 && result != DType::u64))
     return {.rule = Rule::sums_as_own_or_64_bits, .type = type};
   if (x.partial.empty()) return {};
-  return {.rule = Rule::wide_sums_of_finished, .type = type};
+  if (x.reduction != reduction) return {Rule::finished, 0};
+  return {.rule = reduction == Reduction::sum ? Rule::wide_sums_of_finished
+                                              : Rule::wide_products_of_finished,
+          .type = type};
 }
 
 /// Checks the keys of a sort: truth values are ordered, false before true.
