@@ -92,6 +92,8 @@ TEST_CASE("the layers that run again are those that a limit asks for") {
   const RecomputeChoice none = choose_recompute(layers, max_int64, &dry_program);
   CHECK(none.plans == 1);
   CHECK(none.flops == none.flops_kept);
+  CHECK(none.peak_again == 0);  // not planned, and not said
+  CHECK(explain(none).find("where all do") == std::string::npos);
   const RecomputeChoice beyond = choose_recompute(layers, 1, &dry_program);
   CHECK(!beyond.within());
   CHECK(beyond.count() == layers);

@@ -26,7 +26,7 @@ struct RecomputeChoice {
   std::vector<bool> again;  ///< for each layer, whether it runs again
   Index peak = 0;
   Index peak_kept = 0;   ///< where no layer runs again
-  Index peak_again = 0;  ///< where all do
+  Index peak_again = 0;  ///< where all do; 0: that was not planned, since none has to
   Index flops = 0;
   Index flops_kept = 0;  ///< where no layer runs again
   /// The time of a step by the machine model, in picoseconds, and where no layer runs again.
@@ -75,7 +75,7 @@ inline RecomputeChoice choose_recompute(
   };
   const std::vector<bool> none(n, false), all(n, true);
   const Facts kept = facts(none);
-  choice.peak_kept = choice.peak_again = kept.peak;
+  choice.peak_kept = kept.peak;
   choice.flops_kept = kept.flops;
   choice.cost_kept = kept.cost;
   if (kept.peak <= limit || layers < 1) return chosen(none, kept);
@@ -108,7 +108,8 @@ inline RecomputeChoice choose_recompute(
   return chosen(again, best);
 }
 
-/// Returns a sentence: how many layers run again, the bytes held, and the flops that it costs.
+/// Returns a sentence: how many layers run again, the bytes held, and the flops that it costs. Each
+/// peak is that of a Program that was planned.
 inline std::string explain(const RecomputeChoice& choice) {
   const double more = choice.flops_kept > 0
                           ? 100.0 * static_cast<double>(choice.flops - choice.flops_kept) /
@@ -117,10 +118,11 @@ inline std::string explain(const RecomputeChoice& choice) {
   return std::to_string(choice.count()) + " of " + std::to_string(choice.again.size()) +
          " layers run again: " + std::to_string(choice.peak) + " bytes" +
          (choice.within() ? " of " : ", more than the limit of ") + std::to_string(choice.limit) +
-         ", where none does " + std::to_string(choice.peak_kept) + ", where all do " +
-         std::to_string(choice.peak_again) + "; " + std::to_string(static_cast<long>(more + 0.5)) +
-         " % more flops, " + std::to_string(static_cast<long>(100 * choice.share_of_time() + 0.5)) +
-         " % of the time";
+         ", where none does " + std::to_string(choice.peak_kept) +
+         (choice.peak_again > 0 ? ", where all do " + std::to_string(choice.peak_again)
+                                : std::string()) +
+         "; " + std::to_string(static_cast<long>(more + 0.5)) + " % more flops, " +
+         std::to_string(static_cast<long>(100 * choice.share_of_time() + 0.5)) + " % of the time";
 }
 
 }  // namespace tessera
