@@ -10,8 +10,9 @@
 ///     auto w = attention(layer, x, x, {.causal = true, .block = 512});   // without all scores at once
 ///
 /// Laws: equals plain loops over heads; with one key and value a head (groups == heads) it is
-/// multi-head, with one for all (groups == 1) multi-query attention. A query all of whose keys are
-/// masked gets the mean of the values.
+/// multi-head, with one for all (groups == 1) multi-query attention. Masked keys may be anything,
+/// NaN too. A query all of whose keys are masked, by `valid`, by `causal` or by both together, gets
+/// zeros from every head, and passes no gradient on; so it is by all scores, blocks and tiles.
 #include <array>
 #include <cmath>
 #include <string>
@@ -91,8 +92,9 @@ template <class Q, class K> struct Projected {
 /// with the matrices side by side: x is gathered once where its last dimension is split, the
 /// gradients of the matrices are one reduction, and one product is faster than three. (That the
 /// gradients by x are reduced once is the tape's doing: grad/adjoint/open_sums.hpp.)
-template <class U, TypedTensor A, TypedTensor C>
-auto projected(const Attention<U>& layer, const A& x, const C& context, Where where) {
+template <class U, TypedTensor A, TypedTensor C, class V>
+auto projected(const Attention<U>& layer, const A& x, const C& context, const V& valid,
+               Where where) {
   using Layer = Attention<U>;
   using Q = decltype(einsum<"bsm,mgrd->bsgrd">(x, layer.query));
   using K = decltype(einsum<"btm,mgd->btgd">(context, layer.key));
@@ -111,9 +113,10 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, Where wh
       const Thirds parts = split(all);
       return Projected<Q, K>{parts[0], squeeze<3>(parts[1], where), squeeze<3>(parts[2], where)};
     }
+  const C seen = kept(context, valid, where);  // also on the way back, for the matrices' gradients
   return Projected<Q, K>{einsum<"bsm,mgrd->bsgrd">(x, layer.query, where),
-                         einsum<"btm,mgd->btgd">(context, layer.key, where),
-                         einsum<"btm,mgd->btgd">(context, layer.value, where)};
+                         einsum<"btm,mgd->btgd">(seen, layer.key, where),
+                         einsum<"btm,mgd->btgd">(seen, layer.value, where)};
 }
 }  // namespace detail
 
@@ -134,7 +137,7 @@ A attention(const Attention<U>& layer, const A& x, const C& context,
   using T = typename A::value_type;
   const Index size = layer.query.extent(3);
   const double scale = 1 / std::sqrt(static_cast<double>(size < 1 ? 1 : size));
-  auto [q, k, v] = detail::projected(layer, x, context, where);
+  auto [q, k, v] = detail::projected(layer, x, context, valid, where);
   q = q * detail::from_double<T>(scale);
   if (options.rotary) {
     q = rotary(q, options.first, options.rotary_base, where);

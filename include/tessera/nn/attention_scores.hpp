@@ -7,11 +7,16 @@
 ///     const AttentionOptions options{.causal = true, .block = 512};
 ///     auto heads = detail::attended(queries, keys, values, options, AllValid{}, Where{});
 ///
-/// Laws: a masked key has weight zero beside one that is not, and a row of masked keys alone has
-/// equal weights and no NaN.
+/// Laws: a masked key has weight zero, whatever its score is, and neither its elements nor its
+/// value's are read: they may be NaN. A query all of whose keys are masked gets zeros.
+#include <limits>
 #include <type_traits>
 
+#include <tessera/grad/adjoint/softmax.hpp>
+#include <tessera/grad/custom_gradient.hpp>
+#include <tessera/kernel/functions/comparison.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
+#include <tessera/nn/detail/letters.hpp>
 #include <tessera/nn/dropout.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/map.hpp>
@@ -39,43 +44,76 @@ struct AttentionOptions {
 struct AllValid {};
 
 namespace detail {
-/// What is added to the score of a key that is masked: so little that its exponential is zero
-/// beside any other, and finite, so that a row of these alone has no NaN.
-template <class T> constexpr double masked_score = std::is_same_v<T, half> ? -3e4 : -1e30;
+/// The score of a masked key: that of no other is less.
+inline constexpr double masked_score = -std::numeric_limits<double>::infinity();
 }  // namespace detail
 
 namespace fn {
-/// The score of query i[3] and key i[4], lowered where the key comes after the query.
-struct CausalScore {
-  static constexpr std::string_view name = "causal mask";
+/// x of query i[3] and key i[4] where the query sees the key, else another number: a key that is
+/// valid, and does not come after the query where attention is causal.
+struct Seen {
+  static constexpr std::string_view name = "mask";
+  double other;
+  bool causal;
   Index first;
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T score) const {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x) const {
+    return (*this)(i, x, true);
+  }
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x, bool valid) const {
     using C = ComputeType<T>;
-    const C lowered = static_cast<C>(tessera::detail::masked_score<T>);
-    return static_cast<T>(static_cast<C>(score) +
-                          tessera::detail::choose(i[4] > i[3] + first, lowered, C(-0.0)));
+    const bool seen = valid && !(causal && i[4] > i[3] + first);
+    return static_cast<T>(tessera::detail::choose(seen, static_cast<C>(x), static_cast<C>(other)));
   }
-  template <int> using slope_by = UnitSlope;
-};
-template <class T> struct ValidBias {
-  static constexpr Slope slope = Slope::zero;
-  KOKKOS_FUNCTION T operator()(bool valid) const {
-    return valid ? T{} : tessera::detail::from_double<T>(tessera::detail::masked_score<T>);
-  }
+  /// Masked keys have weight zero, so that their scores' gradient is zero before it comes here.
+  template <int I> using slope_by = std::conditional_t<I == 0, UnitSlope, ZeroSlope>;
 };
 }  // namespace fn
 
 namespace detail {
-/// Returns the scores (batch, groups, repeats, queries, keys) with those of masked keys lowered.
-template <TypedTensor A, class V>
-A masked(const A& scores, const AttentionOptions& options, const V& valid, Where where) {
-  using T = typename A::value_type;
-  A masked =
-      options.causal ? A(map_with_index(fn::CausalScore{options.first}, scores, where)) : scores;
-  if constexpr (!std::is_same_v<V, AllValid>)
-    masked = map<"bgrst,bt->bgrst", typename A::spec>(fn::Add{}, masked,
-                                                      map(fn::ValidBias<T>{}, valid, where), where);
-  return masked;
+/// Returns what each key has, (batch, keys, ...), with zeros where keys are masked: a weight of
+/// zero times NaN would be NaN.
+template <TypedTensor K, class M> K kept(const K& x, const M& valid, Where where) {
+  using T = typename K::value_type;
+  if constexpr (std::is_same_v<M, AllValid>)
+    return x;
+  else
+    return map<equation_of(K::rank - 2, "yz,yz*->yz*"), typename K::spec>(
+        fn::Fixed<fn::Select, 2, T>{{}, T{}}, valid, x, where);
+}
+
+/// Returns numbers (batch, groups, repeats, queries, keys), with `other` in place of masked keys'.
+template <TypedTensor A, class M>
+A seen(double other, const A& x, const AttentionOptions& options, const M& valid, Where where) {
+  const fn::Seen f{other, options.causal, options.first};
+  if constexpr (!std::is_same_v<M, AllValid>)
+    return map_with_index<"bgrst,bt->bgrst", typename A::spec>(f, x, valid, where);
+  else
+    return options.causal ? A(map_with_index(f, x, where)) : x;
+}
+
+/// Returns the softmax of scores (batch, groups, repeats, queries, keys) over the keys that a query
+/// sees; zeros where it sees none.
+template <TypedTensor A, class M>
+A weights_of(const A& scores, const AttentionOptions& options, const M& valid, Where where) {
+  const auto some = [&](const A& x) {
+    return A(softmax<"bgrst", 't'>(seen(masked_score, x, options, valid, Where{}), Where{}));
+  };
+  // Every query sees the first key.
+  if (std::is_same_v<M, AllValid> && !(options.causal && options.first < 0)) return some(scores);
+  // A softmax of masked scores alone is NaN.
+  const auto f = custom_gradient(
+      [=](const A& x) {
+        const A weights = seen(0, some(x), options, valid, Where{});
+        return with_saved(weights, weights);
+      },
+      [](const A& dy, const A& weights) {
+        const auto mean = einsum<"bgrst,bgrst->bgrs">(dy, weights);
+        return A(
+            map<"bgrst,bgrst,bgrs->bgrst", typename A::spec>(fn::SoftmaxBack{}, dy, weights, mean));
+      },
+      where);
+  return f(scores);
 }
 
 /// Scores (batch, groups, repeats, queries, keys) of such queries and keys, and the heads (batch,
@@ -91,10 +129,9 @@ using HeadsOf = typename TypedEinsum<"bgrst,btgd->bsgrd", Deduced, ScoresOf<Q, K
 template <TypedTensor Q, TypedTensor K, TypedTensor V, class M>
 HeadsOf<Q, K, V> attended(const Q& queries, const K& keys, const V& values,
                           const AttentionOptions& options, const M& valid, Where where) {
-  const auto scores = einsum<"bsgrd,btgd->bgrst">(queries, keys, where);
-  const auto weights = dropout(softmax<"bgrst", 't'>(masked(scores, options, valid, where), where),
-                               options.dropout, where);
-  return einsum<"bgrst,btgd->bsgrd">(weights, values, where);
+  const auto scores = einsum<"bsgrd,btgd->bgrst">(queries, kept(keys, valid, where), where);
+  const auto weights = dropout(weights_of(scores, options, valid, where), options.dropout, where);
+  return einsum<"bgrst,btgd->bsgrd">(weights, kept(values, valid, where), where);
 }
 }  // namespace detail
 

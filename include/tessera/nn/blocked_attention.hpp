@@ -39,10 +39,10 @@
 namespace tessera {
 namespace detail {
 
-/// Returns the mask of keys as what is added to scores, by blocks; undefined without a mask.
-template <class C, class M>
-DynamicTensor mask_bias(const M& valid, const BlockShardings& on, Index batch, Index keys,
-                        Where where) {
+/// Returns the mask of keys, whole along them; undefined without a mask.
+template <class M>
+DynamicTensor whole_mask(const M& valid, const BlockShardings& on, Index batch, Index keys,
+                         Where where) {
   if constexpr (std::is_same_v<M, AllValid>) {
     return {};
   } else {
@@ -51,8 +51,7 @@ DynamicTensor mask_bias(const M& valid, const BlockShardings& on, Index batch, I
                            ", and there are " + std::to_string(batch) + " texts of " +
                            std::to_string(keys) + " keys; give an element for each key",
                        where);
-    const DynamicTensor all = reshard(DynamicTensor(valid), on.mask, where);
-    return block_map<C, bool>("bt->bt", fn::ValidBias<C>{}, on.mask, where, all);
+    return reshard(DynamicTensor(valid), on.mask, where);
   }
 }
 
@@ -80,8 +79,7 @@ inline void require_blocks(const AttentionOptions& options, Where where) {
 /// and a reduction of their gradients, a reduce-scatter where they are split as queries are; where
 /// queries or repeats are split a sum of these gradients over the axes; where elements of heads are
 /// split, what attention by all scores sends, queries and keys once more, and a sum of a number a
-/// query and head; none otherwise. With `valid` all blocks are computed, since keys that come later
-/// have weight where all earlier ones are masked. Collective over the mesh. Throws ShapeError when
+/// query and head; none otherwise. Collective over the mesh. Throws ShapeError when
 /// extents disagree, UsageError when options.block or options.queries is negative.
 template <TypedTensor Q, TypedTensor K, TypedTensor V, class M = AllValid>
 detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, const V& values,
@@ -94,8 +92,8 @@ detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, cons
   const detail::BlockShardings on(detail::ScoresOf<Q, K>::sharding(), Y::sharding());
   const detail::BlockSizes sizes(queries.extents(), keys.extents(), options,
                                  queries.core().mesh()->shape(), on);
-  const DynamicTensor bias = detail::mask_bias<C>(valid, on, keys.extent(0), keys.extent(1), where);
-  const detail::BlockAttention<typename Q::value_type> blocks(on, sizes, options, bias, where);
+  const DynamicTensor mask = detail::whole_mask(valid, on, keys.extent(0), keys.extent(1), where);
+  const detail::BlockAttention<typename Q::value_type> blocks(on, sizes, options, mask, where);
   const auto forward = [blocks](const Q& q, const K& k, const V& v) {
     const auto made = blocks.forward(q, k, v, Y::sharding());
     const Y heads(made.heads.core());
@@ -106,7 +104,8 @@ detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, cons
     const auto by = blocks.back(dy, q, k, v, heads, rows);
     return std::tuple(Q(by.queries.core()), K(by.keys.core()), V(by.values.core()));
   };
-  return custom_gradient(forward, back, where)(queries, keys, values);
+  return custom_gradient(forward, back, where)(queries, detail::kept(keys, valid, where),
+                                               detail::kept(values, valid, where));
 }
 
 namespace detail {

@@ -8,7 +8,8 @@
 ///     auto loss = mean_where(losses, valid);              // a scalar
 ///
 /// Laws: cross_entropy(x, t) == log of the sum of exp(x) - x[t]; its gradient is softmax(x) minus
-/// one at t. Half types are computed in float.
+/// one at t, and zero for a row whose loss does not count, whatever lies there: NaN, too. Half
+/// types are computed in float.
 #include <type_traits>
 
 #include <tessera/grad/custom_gradient.hpp>
@@ -16,6 +17,7 @@
 #include <tessera/nn/detail/letters.hpp>
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/cast.hpp>
+#include <tessera/op/comparison.hpp>
 #include <tessera/op/map.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/statistics.hpp>
@@ -23,19 +25,21 @@
 
 namespace tessera {
 namespace fn {
-/// (exp(x - log of the sum of exp) - [i is the target]) dy, i the index along the last dimension.
+/// (exp(x - log of the sum of exp) - [i is the target]) dy, i the index along the last dimension; 0
+/// where dy is 0, as in rows that are masked, which may hold anything.
 struct CrossEntropyGradient {
   static constexpr std::string_view name = "gradient of a cross-entropy";
   Index last;  ///< of the vocabulary
   template <class T, class Id, class C = ComputeType<T>>
   KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x, ComputeType<T> total,
                                            Id target, ComputeType<T> dy) const {
-    return static_cast<T>((exp_of(x, total) - one_at(i, target, x)) * dy);
+    return static_cast<T>(
+        tessera::detail::choose(dy == 0, C(0), (exp_of(x, total) - one_at(i, target, x)) * dy));
   }
   template <int I, class T, class Id, class C = ComputeType<T>>
   KOKKOS_FORCEINLINE_FUNCTION C derivative(const GlobalIndex& i, T x, ComputeType<T> total,
                                            Id target, ComputeType<T> dy) const {
-    const C p = exp_of(x, total);
+    const C p = tessera::detail::choose(dy == 0 && I < 2, C(0), exp_of(x, total));
     if constexpr (I == 0) return p * dy;
     if constexpr (I == 1) return -p * dy;
     if constexpr (I == 2) return C(0);
@@ -53,16 +57,14 @@ struct CrossEntropyGradient {
     return tessera::detail::choose(i.back() == t, ComputeType<T>(1), ComputeType<T>(0));
   }
 };
-/// A sum over its count, of at least one.
-struct OverCount {
+/// A sum over its count, of at least one, as T.
+template <class T> struct OverCount {
   static constexpr std::string_view name = "mean";
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T sum, T count) const {
-    return sum / (count > T(1) ? count : T(1));
+  template <class C> KOKKOS_FORCEINLINE_FUNCTION T operator()(C sum, std::int64_t count) const {
+    return static_cast<T>(sum / static_cast<C>(max_of(count, Index{1})));
   }
-  template <int I, class T> KOKKOS_FORCEINLINE_FUNCTION T derivative(T sum, T count) const {
-    const T n = count > T(1) ? count : T(1);
-    if constexpr (I == 0) return T(1) / n;
-    return count > T(1) ? -sum / (n * n) : T(0);
+  template <int I, class C> KOKKOS_FORCEINLINE_FUNCTION C derivative(C, std::int64_t count) const {
+    return C(1) / static_cast<C>(max_of(count, Index{1}));
   }
 };
 }  // namespace fn
@@ -96,14 +98,15 @@ auto cross_entropy(const A& scores, const I& targets, Where where = Where::here(
 }
 
 /// Returns the mean of the elements at which `valid` is true, a scalar; 0 where none is. x and
-/// valid are (...). Communication: two all-reduces of a number. Collective over the mesh.
+/// valid are (...); other elements may be anything, NaN too, and have gradient 0. For half types
+/// the sum is in float. Communication: two all-reduces of a number. Collective over the mesh.
 template <TypedTensor A, TypedTensor V>
   requires std::is_same_v<typename V::value_type, bool>
 auto mean_where(const A& x, const V& valid, Where where = Where::here()) {
   using T = typename A::value_type;
-  constexpr Equation all = detail::equation_of(A::rank, "*,*->");
-  const auto counted = cast<T>(valid, where);
-  return map(fn::OverCount{}, einsum<all>(x, counted, where), sum(counted, where), where);
+  constexpr Equation all = detail::total_equation(A::rank);
+  const auto counted = detail::widened(tessera::where(valid, x, T{}, where), where);
+  return map(fn::OverCount<T>{}, sum<all>(counted, where), sum<all>(valid, where), where);
 }
 
 }  // namespace tessera

@@ -14,7 +14,8 @@
 /// Dispatch::take copies the rows that are sent, and weighs two rows for each token: work in
 /// proportion to S M for a group. Dispatch::one_hot is the paper's: products with tensors of zeros
 /// and ones, work in proportion to S E C M, which a matrix unit may do faster than it copies. Both
-/// communicate alike, since both are done where the groups lie.
+/// communicate alike, since both are done where the groups lie. Products spread NaN: a token that
+/// is not finite spoils its group in the second form, and in the first its own place alone.
 ///
 /// Laws: equals plain loops of GShard's Algorithms 1 and 2 over the whole tensors, for every mesh
 /// and spec; the output of a token that no expert got is 0.

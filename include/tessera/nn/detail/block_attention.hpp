@@ -4,7 +4,7 @@
 /// The loop over tiles of queries and blocks of keys of nn/blocked_attention.hpp, forward and back,
 /// on dynamic tensors: it is compiled once for each element type.
 ///
-///     const BlockAttention<float> blocks(on, sizes, options, bias, where);
+///     const BlockAttention<float> blocks(on, sizes, options, mask, where);
 ///     auto [heads, rows] = blocks.forward(q, k, v, sharding);
 ///     auto by = blocks.back(dy, q, k, v, heads, rows);        // by.queries, by.keys, by.values
 #include <string_view>
@@ -33,12 +33,12 @@ template <class T> class BlockAttention {
  public:
   using C = ComputeType<T>;
   BlockAttention(const BlockShardings& on, const BlockSizes& sizes, const AttentionOptions& options,
-                 const DynamicTensor& bias, Where where)
+                 const DynamicTensor& mask, Where where)
       : on_(on),
         sizes_(sizes),
         options_(options),
         drop_(dropped(options.dropout, where)),
-        bias_(bias),
+        mask_(mask),
         where_(where) {}
 
   struct Made {
@@ -107,11 +107,10 @@ template <class T> class BlockAttention {
   }
 
  private:
-  /// Returns how many blocks of keys a tile of queries sees. Masked keys count where all of a row
-  /// may be: they have weight then.
+  /// Returns how many blocks of keys a tile of queries sees; one where it sees none.
   Index seen(Span s) const {
     const Index all = sizes_.keys.count();
-    if (!options_.causal || bias_.defined() || s.from + options_.first < 0) return all;
+    if (!options_.causal) return all;
     return min_of(all, max_of(s.to - 1 + options_.first, Index{0}) / sizes_.keys.size + 1);
   }
 
@@ -146,7 +145,7 @@ template <class T> class BlockAttention {
       greatest = most;
     }
     const DynamicTensor share =
-        block_map<C, C>("bgrs->bgrs", fn::Reciprocal{}, on_.rows, where_, total);
+        block_map<C, C>("bgrs->bgrs", fn::ShareOfSum{}, on_.rows, where_, total);
     rows.greatest.push_back(greatest);
     rows.share.push_back(share);
     if (sizes_.keys.length > 0)  // else the sums of no values are zeros
@@ -155,16 +154,16 @@ template <class T> class BlockAttention {
     return narrowed(heads);
   }
 
-  /// Returns the scores of a tile of queries and a block of keys, those of masked keys lowered.
+  /// Returns the scores of a tile of queries and a block of keys, with those of masked keys
+  /// replaced.
   DynamicTensor scores(const DynamicTensor& query, const DynamicTensor& key, Span s, Span t) const {
-    DynamicTensor made = product("bgrsd,bgtd->bgrst", query, key, on_.scores);
-    if (const Index first = s.from + options_.first - t.from;
-        options_.causal && t.to - t.from - 1 > first)
-      made = placed_map<C>(fn::CausalScore{first}, made, where_);
-    if (bias_.defined())
-      made = block_map<C, C, C>("bgrst,bt->bgrst", fn::Add{}, on_.scores, where_, made,
-                                part_of(bias_, 1, t, where_));
-    return made;
+    const DynamicTensor made = product("bgrsd,bgtd->bgrst", query, key, on_.scores);
+    const Index first = s.from + options_.first - t.from;
+    const fn::Seen mask{masked_score, options_.causal && t.to - t.from - 1 > first, first};
+    if (mask_.defined())
+      return placed_map<C, bool>("bgrst,bt->bgrst", mask, where_, made,
+                                 part_of(mask_, 1, t, where_));
+    return mask.causal ? placed_map<C>("bgrst->bgrst", mask, where_, made) : made;
   }
   /// Returns the weights without those that are dropped.
   DynamicTensor thinned(const DynamicTensor& weight, Span s, Span t) const {
@@ -201,7 +200,7 @@ template <class T> class BlockAttention {
   BlockSizes sizes_;
   AttentionOptions options_;
   fn::Dropped drop_;
-  DynamicTensor bias_;
+  DynamicTensor mask_;
   Where where_;
 };
 

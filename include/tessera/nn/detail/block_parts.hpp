@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/grad/derivatives/slope.hpp>
+#include <tessera/grad/derivatives/arithmetic.hpp>
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/cast.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
@@ -22,25 +22,37 @@
 
 namespace tessera {
 namespace fn {
-/// e^(x - m)
+/// e^(x - m); 0 of a masked score, where m may be one too.
 struct ExpAbove {
   static constexpr std::string_view name = "exp above";
   template <int I>
   using slope_by =
       std::conditional_t<I == 0, SlopeBy<Same, reads_result>, SlopeBy<Negate, reads_result>>;
   template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T m) const {
-    return tessera::detail::exp_of(x - m);
+    return of(x, m);
+  }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T m) {
+    const bool masked = x == static_cast<T>(tessera::detail::masked_score);
+    return tessera::detail::choose(masked, T(0), tessera::detail::exp_of(x - m));
   }
 };
-/// e^(x - m) w
+/// e^(x - m) w, where e^(x - m) is ExpAbove's.
 struct ShareAbove {
   static constexpr std::string_view name = "share";
   template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T m, T w) const {
-    return tessera::detail::exp_of(x - m) * w;
+    return ExpAbove::of(x, m) * w;
   }
   template <int I, RealElement T> KOKKOS_FORCEINLINE_FUNCTION T derivative(T x, T m, T w) const {
-    const T e = tessera::detail::exp_of(x - m);
+    const T e = ExpAbove::of(x, m);
     return I == 2 ? e : I == 1 ? -e * w : e * w;
+  }
+};
+/// 1 / x; 0 of the sum of no weights.
+struct ShareOfSum {
+  static constexpr std::string_view name = "share of a sum";
+  template <int> using slope_by = Derivative<Reciprocal, 0>;
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
+    return tessera::detail::choose(x == T(0), T(0), T(1) / x);
   }
 };
 /// x a + y
@@ -87,17 +99,18 @@ DynamicTensor block_map(std::string_view equation, const F& f, const Sharding& o
                             {function_name<F>(), where},
                             {.kernel = MapRunner<R, F, X...>::kernel(f)}}));
 }
-/// The same of a function of the place among a block of scores, and the score.
-template <class R, class F>
-DynamicTensor placed_map(const F& f, const DynamicTensor& x, Where where) {
-  const ops::Map operation{parse("bgrst->bgrst"), dtype_of<R>, Linearity::pointwise, x.sharding()};
-  const OperandList operands{&x.core()};
+/// The same of a function of the place among a block of scores, the score, and what is beside it.
+template <class R, class... X, class F, class... A>
+DynamicTensor placed_map(std::string_view equation, const F& f, Where where, const DynamicTensor& x,
+                         const A&... beside) {
+  const ops::Map operation{parse(equation), dtype_of<R>, Linearity::pointwise, x.sharding()};
+  const OperandList operands{&x.core(), &beside.core()...};
   PlacedFunction<F> placed{f, {}, {}};
   place_result(operation.terms, operands, x.sharding(), placed.offset, placed.extents);
   return DynamicTensor(run({operation,
                             operands,
                             {function_name<F>(), where},
-                            {.kernel = IndexRunner<R, F, R>::kernel(placed)}}));
+                            {.kernel = IndexRunner<R, F, R, X...>::kernel(placed)}}));
 }
 
 /// Returns the tensor in another element type.
@@ -114,8 +127,9 @@ template <class To, class From> DynamicTensor converted(const DynamicTensor& x, 
 template <class T>
 DynamicTensor thinned(const DynamicTensor& weights, const fn::Dropped& drop, Span s, Span t,
                       const Extents& all, Where where) {
-  return placed_map<T>(fn::DroppedBlock{drop, s.from, t.from, all[1], all[2], all[3], all[4]},
-                       weights, where);
+  return placed_map<T>("bgrst->bgrst",
+                       fn::DroppedBlock{drop, s.from, t.from, all[1], all[2], all[3], all[4]},
+                       where, weights);
 }
 inline DynamicTensor product(std::string_view equation, const DynamicTensor& a,
                              const DynamicTensor& b, const Sharding& out, Where where) {

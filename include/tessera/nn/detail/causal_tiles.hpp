@@ -24,9 +24,9 @@
 namespace tessera {
 namespace detail {
 
-/// Returns the tiles of queries; one where attention is not causal, or a query may see no key (it
-/// has weights then). `options.queries` is the size of a tile. Of 0 an eighth of the queries, and
-/// no fewer than 64: eight tiles compute 9/16 of all scores, and products of fewer rows are slower.
+/// Returns the tiles of queries; one where attention is not causal, or a query may see no key.
+/// `options.queries` is the size of a tile. Of 0 an eighth of the queries, and no fewer than 64:
+/// eight tiles compute 9/16 of all scores, and products of fewer rows are slower.
 inline Spans causal_tiles(Index queries, const AttentionOptions& options) {
   Index tile = options.queries > 0 ? options.queries : max_of(ceil_div(queries, 8), Index{64});
   if (!options.causal || options.first < 0) tile = queries;
@@ -66,7 +66,8 @@ template <class T> class CausalTiles {
     for (Index i = 0; i < tiles_.count(); ++i) {
       const Span s = tiles_[i], t = seen(s);
       DynamicTensor made = product("bsgrd,btgd->bgrst", queries_of(q, s), keys_of(k, t), scores_);
-      made = placed_map<T>(fn::CausalScore{s.from + options_.first}, made, where_);
+      made = placed_map<T>("bgrst->bgrst", fn::Seen{masked_score, true, s.from + options_.first},
+                           where_, made);
       weights.push_back(softmax<T>("bgrst", 't', made, where_));
       heads.push_back(product("bgrst,btgd->bsgrd", thinned(weights.back(), s), keys_of(v, t), out));
     }

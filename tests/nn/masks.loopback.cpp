@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Masks choose: what is masked may be NaN, infinite or as large as there is, and changes neither
+// values nor gradients. Attention against plain loops, all ways; the mean of the losses that count.
+#include "nn/layer_cases.hpp"
+
+namespace {
+using namespace nn_test;
+
+template <class U> struct Heads {
+  using Q = typename U::template Tensor<logical::batch, logical::sequence, logical::groups,
+                                        logical::repeats, logical::head_dim>;
+  using K = typename U::template Tensor<logical::batch, logical::sequence, logical::groups,
+                                        logical::head_dim>;
+  Q q;
+  K k, v;
+  static constexpr auto fields = Fields<&Heads::q, &Heads::k, &Heads::v>{};
+};
+constexpr Index texts = 3, places = 5, groups = 2, repeats = 2, elements = 4;
+
+/// Whether a key is valid: of text 1 all but the first two are not, of text 2 none is.
+struct Valid {
+  KOKKOS_FUNCTION bool operator()(const GlobalIndex& i) const {
+    return i[0] == 0 ? i[1] % 2 == 1 : i[0] == 1 && i[1] < 2;
+  }
+};
+/// Small numbers, with others at masked keys.
+template <class T> struct Numbers {
+  double masked;
+  int seed;
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    const Index n = i.linear() * 5 + seed;
+    const bool spoilt = i.size() == 4 && !Valid{}(i);
+    return static_cast<T>(static_cast<float>(spoilt ? (i[1] % 3 == 0   ? masked
+                                                       : i[1] % 3 == 1 ? -masked
+                                                                       : 0.5)
+                                                    : double(n % 13 - 6) / 4));
+  }
+};
+
+/// The heads, and the gradients of a sum of them with weights, by loops in double.
+std::vector<double> by_loops(const Values& in, const std::vector<double>& weights,
+                             const AttentionOptions& options) {
+  std::vector<double> y(in[0].size()), dq(in[0].size()), dk(in[1].size()), dv(in[2].size());
+  const auto at = [](Index b, Index s, Index g, Index r) {
+    return std::size_t((((b * places + s) * groups + g) * repeats + r) * elements);
+  };
+  const auto key = [](Index b, Index t, Index g) {
+    return std::size_t(((b * places + t) * groups + g) * elements);
+  };
+  for (Index b = 0; b < texts; ++b)
+    for (Index g = 0; g < groups; ++g)
+      for (Index r = 0; r < repeats; ++r)
+        for (Index s = 0; s < places; ++s) {
+          std::vector<std::pair<Index, double>> seen;
+          double total = 0, mean = 0;
+          const std::size_t q = at(b, s, g, r);
+          for (Index t = 0; t < places; ++t) {
+            const bool valid = b == 0 ? t % 2 == 1 : b == 1 && t < 2;
+            if (!valid || (options.causal && t > s + options.first)) continue;
+            double score = 0;
+            for (std::size_t d = 0; d < elements; ++d)
+              score += in[0][q + d] * in[1][key(b, t, g) + d];
+            seen.emplace_back(t, std::exp(score));
+            total += std::exp(score);
+          }
+          for (auto& [t, weight] : seen) {
+            weight /= total;
+            for (std::size_t d = 0; d < elements; ++d) {
+              y[q + d] += weight * in[2][key(b, t, g) + d];
+              mean += weight * in[2][key(b, t, g) + d] * weights[q + d];
+            }
+          }
+          for (const auto& [t, weight] : seen) {
+            double slope = 0;
+            const std::size_t k = key(b, t, g);
+            for (std::size_t d = 0; d < elements; ++d) {
+              slope += in[2][k + d] * weights[q + d];
+              dv[k + d] += weight * weights[q + d];
+            }
+            for (std::size_t d = 0; d < elements; ++d) {
+              dq[q + d] += weight * (slope - mean) * in[1][k + d];
+              dk[k + d] += weight * (slope - mean) * in[0][q + d];
+            }
+          }
+        }
+  for (const auto* part : {&dq, &dk, &dv}) y.insert(y.end(), part->begin(), part->end());
+  return y;
+}
+
+const AttentionOptions ways[] = {
+    {},
+    {.block = 2},
+    {.causal = true},
+    {.causal = true, .block = 2, .queries = 3},
+    {.causal = true, .first = -2},
+    {.causal = true, .first = -2, .block = 2, .queries = 1},
+    {.causal = true, .first = -9, .block = 2},
+};
+
+template <class T, class R> void check_attention(const ProcessMesh<Grid>& mesh, double masked) {
+  using U = Under<T, Grid, R>;
+  using H = Heads<U>;
+  using Mask = typename U::template Of<bool, logical::batch, logical::sequence>;
+  const auto numbers = [&](double other, const AttentionOptions& options) {
+    const Extents queries{texts, places, groups, repeats, elements},
+        keys{texts, places, groups, elements};
+    const H given{from_function<typename H::Q>(mesh, queries, Numbers<T>{other, 1}),
+                  from_function<typename H::K>(mesh, keys, Numbers<T>{other, 2}),
+                  from_function<typename H::K>(mesh, keys, Numbers<T>{other, 3})};
+    const auto valid = from_function<Mask>(mesh, {texts, places}, Valid{});
+    const auto weights = from_function<typename H::Q>(mesh, queries, Numbers<T>{0, 4});
+    const auto [loss, made] = value_and_grad([&](const H& x) {
+      const auto y = detail::attend(x.q, x.k, x.v, options, valid, Where{});
+      return std::tuple(sum(cast<double>(y) * cast<double>(weights)), y);
+    })(given);
+    std::vector<double> all, expected;
+    append(all, cast<double>(std::get<1>(loss)));
+    for_each_tensor([&](const auto& x) { append(all, cast<double>(x)); }, made);
+    Values in;
+    for_each_tensor([&](const auto& x) { in.push_back(to_host(cast<double>(x)).values); }, given);
+    expected = by_loops(in, to_host(cast<double>(weights)).values, options);
+    return std::pair(all, expected);
+  };
+  for (const AttentionOptions& options : ways) {
+    const auto [spoilt, unused] = numbers(masked, options);
+    const auto [made, expected] = numbers(0.25, options);
+    CAPTURE(options.causal);
+    CAPTURE(options.first);
+    CAPTURE(options.block);
+    CHECK(spoilt == made);
+    const double bound = std::is_same_v<T, bfloat16> ? 6e-2 : std::is_same_v<T, half> ? 1e-2 : 1e-5;
+    CHECK(worst(made, expected) < bound);
+  }
+}
+}  // namespace
+
+TEST_CASE("masked keys and values may be anything, in every way of attention") {
+  const auto all_types = []<class R>(std::type_identity<R>, int rows, int columns) {
+    on_mesh(rows, columns, [](const ProcessMesh<Grid>& mesh) {
+      for (const double masked : {double(NAN), double(INFINITY), 3e38}) {
+        check_attention<float, R>(mesh, masked);
+        check_attention<half, R>(mesh, masked);
+        check_attention<bfloat16, R>(mesh, masked);
+      }
+    });
+  };
+  all_types(std::type_identity<SequenceSplit<data, model>>{}, 2, 2);
+  all_types(std::type_identity<TensorParallel<data, model>>{}, 1, 2);
+}
+
+TEST_CASE("a score below what half types hold does not lose against a masked one") {
+  on_mesh(1, 1, [](const ProcessMesh<Grid>& mesh) {
+    using H = Heads<Under<half, Grid, Whole>>;
+    using Mask = Under<half, Grid, Whole>::Of<bool, logical::batch, logical::sequence>;
+    const auto q = full<H::Q>(mesh, {1, 1, 1, 1, 1}, half(-240)),
+               expected = full<H::Q>(mesh, {1, 1, 1, 1, 1}, half(7));
+    const auto k = full<H::K>(mesh, {1, 2, 1, 1}, half(250)),
+               v = full<H::K>(mesh, {1, 2, 1, 1}, half(7));
+    const auto valid =
+        from_function<Mask>(mesh, {1, 2}, [](const GlobalIndex& i) { return i[1] == 0; });
+    for (const AttentionOptions& options : ways)
+      if (options.first == 0)
+        CHECK(to_host(detail::attend(q, k, v, options, valid, Where{})) == to_host(expected));
+  });
+}
+
+TEST_CASE("a layer of attention to a text with masked places, and its gradients") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    using U = On<TensorParallel<data, model>>;
+    Parameters<Grid> make(mesh, 5);
+    const auto layer = Attention<U>::like(make, {.embed = 6, .heads = 2});
+    const auto x = normal<Activations<U>>(make, {texts, places, 6}),
+               context = normal<Activations<U>>(make, {texts, places, 6});
+    const auto valid = from_function<U::Of<bool, logical::batch, logical::sequence>>(
+        mesh, {texts, places}, Valid{});
+    const auto numbers = [&](double masked, const AttentionOptions& options) {
+      const auto text = map<"bte,bt->bte">(
+          [masked](double one, bool kept) { return kept ? one : masked; }, context, valid);
+      std::vector<double> all;
+      append(all, value_and_grad([&](const auto& w, const auto& a, const auto& b) {
+                    return loss_of(attention(w, a, b, options, valid));
+                  })(layer, x, text)
+                      .gradient);
+      return all;
+    };
+    for (const AttentionOptions& options : ways)
+      CHECK(numbers(NAN, options) == numbers(0, options));
+  });
+}
+
+namespace {
+/// Scores of rows of seven, each fifth of which is not finite.
+template <class T> struct Rows {
+  bool spoilt;
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    const Index row = i[0] * 4 + i[1];
+    if (spoilt && row % 5 == 1) return static_cast<T>(row % 2 == 0 ? NAN : -INFINITY);
+    return static_cast<T>(static_cast<float>((i.linear() * 5) % 13) / 8);
+  }
+};
+template <class T> void check_losses(const ProcessMesh<Grid>& mesh) {
+  using U = Under<T, Grid, TensorParallel<data, model>>;
+  using X = typename U::template Tensor<logical::batch, logical::sequence, logical::vocabulary>;
+  using Line = typename U::template Tensor<logical::batch, logical::sequence>;
+  const auto valid =
+      from_function<typename U::template Of<bool, logical::batch, logical::sequence>>(mesh, {5, 4},
+                                                                                      SomeTrue{});
+  const auto targets = from_function<TokenIds<U>>(mesh, {5, 4}, Ids{7});
+  const auto numbers = [&](bool spoilt) {
+    const auto x = from_function<X>(mesh, {5, 4, 7}, Rows<T>{spoilt});
+    const auto line = from_function<Line>(mesh, {5, 4}, Rows<T>{spoilt});
+    const auto of_scores =
+        value_and_grad([&](const X& v) { return mean_where(cross_entropy(v, targets), valid); })(x);
+    const auto alone = value_and_grad([&](const Line& v) { return mean_where(v, valid); })(line);
+    std::vector<double> all;
+    append(all, cast<double>(of_scores.value));
+    append(all, cast<double>(of_scores.gradient));
+    append(all, cast<double>(alone.value));
+    append(all, cast<double>(alone.gradient));
+    return all;
+  };
+  const auto made = numbers(true);
+  CHECK(made == numbers(false));
+  double total = 0;
+  for (Index n = 0; n < 20; ++n)
+    if (n % 5 != 1) total += double(n * 5 % 13) / 8;
+  CHECK(made[1 + 5 * 4 * 7] == doctest::Approx(total / 16).epsilon(4e-3));
+}
+}  // namespace
+
+TEST_CASE("rows that do not count may be anything") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    check_losses<double>(mesh);
+    check_losses<half>(mesh);
+    check_losses<bfloat16>(mesh);
+    // Counts and sums of halves do not stop at 2048.
+    using Line = ShardedTensor<half, Grid, P<data>>;
+    const auto ones = full<Line>(mesh, {5000}, half(1));
+    const auto all = full<ShardedTensor<bool, Grid, P<data>>>(mesh, {5000}, true);
+    CHECK(static_cast<float>(value(mean_where(ones, all))) == 1);
+  });
+}
