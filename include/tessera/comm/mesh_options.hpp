@@ -38,6 +38,11 @@ struct MeshOptions {
                            ///< TESSERA_ARENA_BYTES, else a modest size
   Index memory_limit = max_int64;     ///< most bytes of tensors and workspace on one process
   Index workspace_limit = max_int64;  ///< bytes of temporaries that plans keep to where they can
+  /// Parts of sums of half types go between processes as half types: half the bytes of float, in
+  /// which they go else. Each part is rounded, and may be again whenever two are added: with n
+  /// parts an error of up to n units in the last place of the largest partial sum, in place of half
+  /// a unit.
+  bool narrow_parts = false;
   Index plan_cache_bytes =
       detail::plan_cache_bytes_from_environment();  ///< most bytes of plans
                                                     ///< that are kept for the next time; at least

@@ -29,8 +29,12 @@ namespace tessera::detail {
 #define TESSERA_REGISTER(...) static_cast<void>(0)
 #endif
 
-/// Has the kernels compiled that a ShardedTensor of elements T needs.
-template <Element T> void use_tensor_of() { TESSERA_REGISTER(registered<T>); }
+/// Has the kernels compiled that a ShardedTensor of elements T needs, those of parts of their sums
+/// too.
+template <Element T> void use_tensor_of() {
+  TESSERA_REGISTER(registered<T>);
+  TESSERA_REGISTER(registered<ComputeType<T>>);
+}
 /// The same for the result types of integer sums, where the type is known only at run time.
 template <int = dtypes> void use_tensors_of_sums() {
   use_tensor_of<std::int64_t>();
@@ -40,15 +44,22 @@ template <int = dtypes> void use_tensors_of_sums() {
 template <Element T> void use_indexed() {
   use_tensor_of<T>();
   TESSERA_REGISTER(registered_indexed<T>);
+  TESSERA_REGISTER(registered_indexed<ComputeType<T>>);
 }
 /// The same for calls that run along rows of them, for a softmax, for variances, for norms, for
 /// sorts, and for each operator of windows.
-template <Element T> void use_rows_of() { TESSERA_REGISTER(registered_rows<T>); }
+template <Element T> void use_rows_of() {
+  TESSERA_REGISTER(registered_rows<T>);
+  TESSERA_REGISTER(registered_rows<ComputeType<T>>);
+}
 template <Element T> void use_softmax_of() { TESSERA_REGISTER(registered_softmax<T>); }
 template <Element T> void use_moments_of() { TESSERA_REGISTER(registered_moments<T>); }
 template <Element T> void use_normalize_of() { TESSERA_REGISTER(registered_normalize<T>); }
 template <Element T> void use_sort_of() { TESSERA_REGISTER(registered_sort<T>); }
-template <Element T> void use_convolve_of() { TESSERA_REGISTER(registered_convolve<T>); }
+template <Element T> void use_convolve_of() {
+  TESSERA_REGISTER(registered_convolve<T>);
+  TESSERA_REGISTER(registered_convolve<ComputeType<T>>);
+}
 template <Element T> void use_reduce_window_of() { TESSERA_REGISTER(registered_reduce_window<T>); }
 template <Element T> void use_select_scatter_of() {
   TESSERA_REGISTER(registered_select_scatter<T>);

@@ -36,11 +36,21 @@ class PlanBuilder : public detail::PlanParts {
     return add_slot(desc, labels, SlotRole::operand, place);
   }
 
-  /// Moves a slot to another sharding; returns the slot that then holds the tensor.
-  constexpr int reshard(int slot, const Sharding& to) {
-    const Moves chain = moves(slot, to);
-    for (const Move& one : chain.list) slot = add_move(slot, one);
-    return slot;
+  /// Moves a slot to another sharding; returns the slot that then holds the tensor, with elements
+  /// of `type`. Parts of sums of half types are joined in float, and rounded when the last one is
+  /// in.
+  constexpr int reshard(int slot, const Sharding& to, DType type) {
+    const Moves chain = moves(slot, to, type);
+    for (const Move& one : chain.list) slot = add_move(before_move(slot, one, to, type), one);
+    return convert(slot, type);
+  }
+  constexpr int reshard(int slot, const Sharding& to) { return reshard(slot, to, desc(slot).type); }
+  /// Returns the slot on which a move on the way to `to` acts: wider, where the move joins parts;
+  /// with elements of `type`, where all are joined.
+  constexpr int before_move(int slot, const Move& move, const Sharding& to, DType type) {
+    if (!open(slot, move.to).empty())
+      return convert(slot, options_.parts_of(desc(slot).sharding.reduction, type));
+    return open(slot, to).empty() ? convert(slot, type) : slot;
   }
 
   /// Moves several slots by one call, all by the same collective over the same axes; `slots` then
@@ -147,18 +157,22 @@ class PlanBuilder : public detail::PlanParts {
     return compute(StepKind::reduce, FixedVector<int, 1>{slot}, row.desc, row.labels);
   }
 
-  /// Rounds a slot's elements to `type`.
-  constexpr int round(int slot, DType type) {
+  /// Widens a slot's elements of a half type to `type`, or rounds them to it.
+  constexpr int convert(int slot, DType type) {
     const TensorDesc x = desc(slot);
+    if (x.type == type) return slot;
     const Term all = labels(slot);
-    return compute(StepKind::round, FixedVector<int, 1>{slot}, {type, x.extents, x.sharding}, all);
+    const StepKind kind = is_short(x.type) ? StepKind::widen : StepKind::round;
+    return compute(kind, FixedVector<int, 1>{slot}, {type, x.extents, x.sharding}, all, -1,
+                   plan_.slots[slot].region);
   }
 
   /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`, along dimension
-  /// `along` for work that has one; returns the new slot.
+  /// `along` for work that has one, or what a process needs of it by a region of the plan; returns
+  /// the new slot.
   template <class Slots>
   constexpr int compute(StepKind kind, const Slots& inputs, const TensorDesc& result,
-                        const Term& labels, int along = -1) {
+                        const Term& labels, int along = -1, std::int8_t region = -1) {
     FixedVector<std::int8_t, max_operands> in;
     for (int slot : inputs)
       in.push_back(static_cast<std::int8_t>(
@@ -167,7 +181,7 @@ class PlanBuilder : public detail::PlanParts {
     step.kind = kind;
     step.along = static_cast<std::int8_t>(along);
     step.in = in;
-    step.out = static_cast<std::int8_t>(add_slot(result, labels, SlotRole::temporary));
+    step.out = static_cast<std::int8_t>(add_slot(result, labels, SlotRole::temporary, {}, region));
     detail::number_work(plan_, step, at_);
     const Coordinates origin(plan_.mesh.rank(), 0);
     step.cost = options_.machine.compute(detail::step_flops(plan_, step, origin), result.type);

@@ -81,9 +81,20 @@ class PlanParts {
     return row;
   }
 
-  /// Returns the moves that bring a slot to another sharding.
+  /// Returns the moves that bring a slot to another sharding, where its elements have `type`; until
+  /// then they may be parts in a wider one.
+  constexpr Moves moves(int slot, const Sharding& to, DType type) const {
+    const TensorDesc& from = desc(slot);
+    return reshard_moves({type, from.extents, from.sharding}, to,
+                         options_.parts_of(from.sharding.reduction, type), plan_.mesh,
+                         options_.machine, options_.contract);
+  }
   constexpr Moves moves(int slot, const Sharding& to) const {
-    return reshard_moves(desc(slot), to, plan_.mesh, options_.machine, options_.contract);
+    return moves(slot, to, desc(slot).type);
+  }
+  /// Returns the axes over which a slot is unfinished and is not to stay so.
+  constexpr AxisSet open(int slot, const Sharding& to) const {
+    return desc(slot).sharding.partial - to.partial - plan_.mesh.unit_axes();
   }
   /// Makes one of these moves; returns the slot that then holds the tensor.
   constexpr int move(int slot, const Move& one) { return add_move(slot, one); }

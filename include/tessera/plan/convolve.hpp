@@ -141,6 +141,7 @@ class ConvolveProblem {
     TensorDesc from = tensor.desc;
     if (tensor.made) from.sharding = s;
     const std::int64_t cost = reshard_moves(from, tensor.made ? tensor.desc.sharding : s,
+                                            options_.parts_of(from.sharding.reduction, from.type),
                                             axes_.mesh(), options_.machine, options_.contract)
                                   .cost;
     if (tolls_[t].size() < tolls_[t].capacity) tolls_[t].push_back({s, cost});

@@ -141,24 +141,31 @@ class ConvolveMaker {
     const Region region = region_of(s, source);
     kernel = build.reshard(kernel, weights(s));
     if (takes_taps(s)) kernel = taps_for(build, kernel, s);
+    const Sharding split = this->made(s);
+    const bool apart = !(split.partial - y_.partial - mesh_.unit_axes()).empty();
+    const DType parts =
+        apart ? build.options().parts_of(Reduction::sum, result_.type) : result_.type;
     FixedVector<int, max_operands> inputs{input, -1};
     if (!moving_axes(region, mesh_).empty()) {
       TensorDesc needed = input_;
       needed.sharding = passed(region_sharding(region), x_, s.through);
       if (way == ConvolveWay::border) {
-        if (!take_border(build, input, region, needed, inputs)) return false;
+        // What is converted comes before the work that begins meanwhile.
+        if (parts != result_.type || !take_border(build, input, region, needed, inputs))
+          return false;
       } else {
         inputs[0] = build.take_window(input, region, needed, terms_.operands[0]);
       }
     } else if (way == ConvolveWay::border) {
       return false;
     }
-    const TensorDesc made{result_.type, result_.extents, this->made(s)};
+    const TensorDesc made{parts, result_.extents, split};
     inputs[1] = kernel;
+    for (int& slot : inputs) slot = build.convert(slot, parts);
     int slot = build.compute(StepKind::convolve, inputs, made, terms_.result);
     if (shape_.mirrored.contains(true))
       slot = build.take({slot}, {mirror(made)}, made, terms_.result, false);
-    build.finish(build.reshard(slot, y_), result_.sharding);
+    build.finish(build.reshard(slot, y_, result_.type), result_.sharding);
     return true;
   }
 

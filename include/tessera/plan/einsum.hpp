@@ -29,6 +29,16 @@ constexpr Terms with_extras(const Terms& terms, const TensorDescs& extras) {
   return all;
 }
 
+/// Sums an operand over the letters that it alone has, in the type of parts: they are parts of the
+/// product's sum.
+template <class Keep> constexpr int summed_alone(PlanBuilder& build, int slot, const Keep& keep) {
+  bool all = true;
+  for (const char label : build.labels(slot)) all = all && keep(label);
+  if (all) return slot;
+  const DType type = build.desc(slot).type;
+  return build.reduce(slot, Reduction::sum, keep, build.options().parts_of(Reduction::sum, type));
+}
+
 /// Plans a * b -> result. a is (terms.operands[0]), b is (terms.operands[1]); `out` may leave
 /// contracted axes open. The extras of an epilogue are operands too; it acts on the finished
 /// product, in place. Preconditions: check_einsum (and check_epilogue) found nothing wrong.
@@ -50,8 +60,8 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   };
   left = build.diagonal(left);
   right = build.diagonal(right);
-  left = build.reduce(left, Reduction::sum, shared_with(1), a.type);
-  right = build.reduce(right, Reduction::sum, shared_with(0), b.type);
+  left = summed_alone(build, left, shared_with(1));
+  right = summed_alone(build, right, shared_with(0));
 
   TensorDesc result{a.type, {}, out};
   for (char label : terms.result) {

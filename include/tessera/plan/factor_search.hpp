@@ -174,8 +174,9 @@ template <class Work> class FactorProblem {
     TensorDesc from = tensor.desc;
     if (tensor.made) from.sharding = s;
     legs_.tensor = t;
-    const Moves moves = reshard_moves(from, tensor.made ? tensor.desc.sharding : s, axes_.mesh(),
-                                      options_.machine, options_.contract, &legs_);
+    const Moves moves = reshard_moves(from, tensor.made ? tensor.desc.sharding : s,
+                                      options_.parts_of(from.sharding.reduction, from.type),
+                                      axes_.mesh(), options_.machine, options_.contract, &legs_);
     unknown_->cost = moves.cost;
     if (!moves.list.empty()) unknown_->cost -= work_.saved(t, moves, s);
     if constexpr (requires { work_.held(moves, true, Index{}); })

@@ -153,7 +153,7 @@ enum class StepKind : std::uint8_t {
   slide,    ///< a slice whose start the call gives
   put,      ///< the same, written
   round,    ///< float sums to their half type
-  widen,    ///< positions to int64
+  widen,    ///< positions to int64, half types to float
   exp_sum,  ///< of a line, the sum of the exponentials of what its elements are below its largest
   softmax,  ///< of each line
   log_softmax,

@@ -20,6 +20,15 @@ struct PlanOptions {
   bool needs_alone = false;
   const detail::StoredWithin* stored =
       nullptr;  ///< the storage of operands, where some are not contiguous
+  /// Parts of sums of half types are rounded, and sent as half types, in place of float: half the
+  /// bytes, and an error of up to half a unit in the last place for each part.
+  bool narrow_parts = false;
+
+  /// Returns the type in which parts of a result with elements `type` are kept, and sent, until the
+  /// last is joined.
+  constexpr DType parts_of(Reduction reduction, DType type) const {
+    return is_short(type) && !narrow_parts ? detail::partial_type(reduction, type) : type;
+  }
   constexpr bool operator==(const PlanOptions&) const = default;
 };
 

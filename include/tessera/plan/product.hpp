@@ -65,8 +65,13 @@ struct ProductMaker {
       if (form.travels[t] &&
           !before_gather(build, inputs[t], choice.shardings[t], t, loop, chopped))
         return -1;
+    // A sum that is not made at once is made of parts, by a product of operands in their type.
+    const DType parts = sums_apart(build, inputs, made, form, loop)
+                            ? build.options().parts_of(Reduction::sum, result.type)
+                            : result.type;
     PanelChoice panels(build, roles);
-    panels.leave_out(form.both_ways || build.has_gaps(inputs[0]) || build.has_gaps(inputs[1]));
+    panels.leave_out(form.both_ways || parts != result.type || build.has_gaps(inputs[0]) ||
+                     build.has_gaps(inputs[1]));
     panels.leave_out(chopped);
     for (int t = 0; t < 2; ++t) {
       int& slot = inputs[t];
@@ -75,9 +80,10 @@ struct ProductMaker {
       panels.consider(slot, build.last_step(), Collective::all_gather, build.labels(slot),
                       *stored[t]);
     }
-    for (int t = 0; t < 2; ++t) inputs[t] = build.permute(inputs[t], *stored[t]);
+    for (int t = 0; t < 2; ++t)
+      inputs[t] = build.convert(build.permute(inputs[t], *stored[t]), parts);
 
-    TensorDesc product{result.type, {}, {}};
+    TensorDesc product{parts, {}, {}};
     for (char label : roles.c) {
       const int d = letters.find(label);
       product.extents.push_back(result.extents[d]);
@@ -91,7 +97,7 @@ struct ProductMaker {
     if (form && !in_order(build, loop)) return -1;
     const int product_slot = slot;
     const int next = build.last_step() + 1;
-    slot = build.reshard(build.permute(slot, letters), result.sharding);
+    slot = build.reshard(build.permute(slot, letters), result.sharding, result.type);
     if (next <= build.last_step())
       panels.consider(product_slot, next, Collective::reduce_scatter, letters, roles.c);
     if (!form) panels.leave_own_part({inputs[0], inputs[1], product_slot});
@@ -102,6 +108,15 @@ struct ProductMaker {
   }
 
  private:
+  /// Returns whether the sum is made in parts: on several processes, in several rounds, or of an
+  /// operand that is a sum itself.
+  constexpr bool sums_apart(const PlanBuilder& build,
+                            const FixedVector<int, max_operands + 2>& inputs, const Sharding& made,
+                            const LoopForm& form, const Loop& loop) const {
+    const AxisSet open = made.partial - result.sharding.partial - build.plan().mesh.unit_axes();
+    return !open.empty() || form.travels[2] || (form && !letters.contains(loop.letter)) ||
+           build.desc(inputs[0]).type != result.type || build.desc(inputs[1]).type != result.type;
+  }
   /// Moves an operand up to its last all-gather, for which the loop stands.
   static constexpr bool before_gather(PlanBuilder& build, int& slot, const Sharding& to, int t,
                                       Loop& loop, Term& chopped) {
@@ -116,7 +131,8 @@ struct ProductMaker {
   constexpr bool after_scatter(PlanBuilder& build, Sharding& made, Loop& loop,
                                Term& chopped) const {
     const PlanOptions& options = build.options();
-    const Moves chain = reshard_moves({build.desc(0).type, result.extents, made}, result.sharding,
+    const Moves chain = reshard_moves({result.type, result.extents, made}, result.sharding,
+                                      options.parts_of(Reduction::sum, result.type),
                                       build.plan().mesh, options.machine, options.contract);
     if (chain.list.empty() || !is(chain.list[0], Collective::reduce_scatter)) return false;
     const Sharding whole = made;

@@ -7,8 +7,8 @@
 ///     Plan p = detail::plan_reduce(parse("bsv->bs"), Reduction::max, x, out, mesh, process);
 ///
 /// Laws: no communication when no reduced dimension is split; a scattered result costs only a
-/// reduce-scatter. Sums of half types are sent in float and rounded once, at the end; sums left
-/// open are rounded on each process.
+/// reduce-scatter. Sums of half types are sent in float and rounded once, when the last part is
+/// added; sums left open are rounded on each process.
 #include <tessera/plan/builder.hpp>
 
 namespace tessera::detail {
@@ -27,15 +27,10 @@ constexpr Plan plan_reduce_as(DType type, const Terms& terms, Reduction reductio
   for (int d = 0; d < x.rank(); ++d)
     if (!keep(terms.operands[0][d])) sent = sent | x.sharding[d].set();
   sent = sent - out.partial - mesh.unit_axes();
-  const DType wide = partial_type(reduction, type);
-  if (!sent.empty() && is_short(type) && wide != type) {
-    slot = build.reduce(slot, reduction, keep, wide);
-    slot = build.reshard(build.permute(slot, terms.result), out);
-    return build.finish(build.round(slot, type), out);
-  }
-  slot = build.reduce(slot, reduction, keep, type);
+  slot =
+      build.reduce(slot, reduction, keep, sent.empty() ? type : options.parts_of(reduction, type));
   slot = build.permute(slot, terms.result);
-  return build.finish(build.reshard(slot, out), out);
+  return build.finish(build.reshard(slot, out, type), out);
 }
 
 /// The same with reduce's default element type (reduced_type).

@@ -9,7 +9,7 @@
 ///     Plan p = detail::plan_scan({'b', 'i', 'j'}, 2, Reduction::sum, {}, x, out, mesh, process);
 ///
 /// Laws: no communication when the dimension is not split, else one all-gather of an element for
-/// each row and part.
+/// each row and part. Of half types all is done in float then, and rounded once.
 #include <tessera/plan/builder.hpp>
 
 namespace tessera::detail {
@@ -27,9 +27,13 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
                             const PlanOptions& options = {}) {
   PlanBuilder build(OperatorKind::scan, mesh, process, options);
   build.plan().reduction = reduction;
-  const int operand = build.operand(x, labels);
-  const TensorDesc joined{type, x.extents, x.sharding};
   const Index parts = mesh.parts(x.sharding[along]);
+  int operand = build.operand(x, labels);
+  TensorDesc joined{type, x.extents, x.sharding};
+  if (parts > 1 && x.type == type) {  // totals are parts
+    joined.type = options.parts_of(reduction, type);
+    operand = build.convert(operand, joined.type);
+  }
   FixedVector<int, 2> inputs{operand};
   if (parts > 1) {
     TensorDesc totals =
@@ -47,7 +51,7 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
   }
   const int slot = build.compute(StepKind::scan, inputs, joined, labels, along);
   build.plan().steps.back().scan = scan;
-  return build.finish(build.reshard(slot, out), out);
+  return build.finish(build.reshard(slot, out, type), out);
 }
 /// The same with the default element type of running joins (reduced_type).
 constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, ScanOptions scan,

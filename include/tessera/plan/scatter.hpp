@@ -49,11 +49,17 @@ constexpr Plan plan_scatter(const Terms& terms, Reduction reduction, const Tenso
   const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
   for (int t = 0; t < slots.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
   if (has_operand(terms)) slots[0] = build.permute(slots[0], terms.result);
+  const Sharding& made = choice.shardings.back();
+  DType type = result.type;  // of parts, where the result is made of some
+  if (!(made.partial - out.partial - mesh.unit_axes()).empty()) {
+    type = options.parts_of(rule.reduction, type);
+    if (has_operand(terms)) slots[0] = build.convert(slots[0], type);
+    slots.back() = build.convert(slots.back(), type);
+  }
   const int slot =
-      build.compute(StepKind::scatter, slots,
-                    {result.type, result.extents, choice.shardings.back()}, terms.result);
+      build.compute(StepKind::scatter, slots, {type, result.extents, made}, terms.result);
   build.plan().steps.back().out_of_range = out_of_range;
   build.price_copies(2);
-  return build.finish(build.reshard(slot, out), out);
+  return build.finish(build.reshard(slot, out, result.type), out);
 }
 }  // namespace tessera::detail

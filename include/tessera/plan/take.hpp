@@ -25,7 +25,9 @@ namespace tessera::detail {
 constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRange out_of_range,
                          const Sharding& out, const MeshShape& mesh, int process = 0,
                          const PlanOptions& options = {}, const Extents& windows = {}) {
-  PlanBuilder build(OperatorKind::take, mesh, process, options);
+  PlanOptions own = options;  // of all parts of an element one is it, and the others change no sum
+  own.narrow_parts = options.narrow_parts || descs[0].sharding.partial.empty();
+  PlanBuilder build(OperatorKind::take, mesh, process, own);
   const TensorDesc result{descs[0].type, extents_of(terms.result, terms, descs, windows), out};
   FactorRule rule;
   for (int t = 0; t < descs.size(); ++t)
@@ -41,7 +43,7 @@ constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRang
   FixedVector<int, max_operands> slots;
   for (int t = 0; t < descs.size(); ++t)
     slots.push_back(build.operand(descs[t], terms.operands[t]));
-  const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
+  const Factors choice = search_factors(rule, CopyWork{}, mesh, own);
   for (int t = 0; t < descs.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
   const int taken = build.compute(
       StepKind::take, slots, {result.type, result.extents, choice.shardings.back()}, terms.result);

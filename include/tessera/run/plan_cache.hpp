@@ -214,7 +214,9 @@ inline PlanCacheUse plan_cache_use(MeshCore& mesh) {
 
 /// Returns the planner's options for this mesh.
 inline PlanOptions plan_options(const MeshCore& mesh) {
-  return {mesh.machine(), mesh.workspace_limit()};
+  PlanOptions options{mesh.machine(), mesh.workspace_limit()};
+  options.narrow_parts = mesh.options().narrow_parts;
+  return options;
 }
 
 namespace detail {

@@ -39,6 +39,7 @@ template <class M> ProcessMesh<M> dry_mesh_of(const ProcessMesh<M>& like, int pr
   MeshOptions options;
   options.machine = like.core()->machine();
   options.workspace_limit = like.core()->workspace_limit();
+  options.narrow_parts = like.core()->options().narrow_parts;
   return dry_mesh<M>(like.sizes(), process < 0 ? like.process() : process, options);
 }
 

@@ -63,6 +63,7 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
     digest = mix(digest, static_cast<std::uint64_t>(part));
   for (const std::int64_t value :
        {options.arena_bytes, options.workspace_limit, static_cast<std::int64_t>(options.strict),
+        static_cast<std::int64_t>(options.narrow_parts),
         static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
         static_cast<std::int64_t>(transport.settings().shared),
         static_cast<std::int64_t>(options.find_nodes),
@@ -76,17 +77,18 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
     digest = mix(digest, static_cast<std::uint64_t>(process));
   if (!transport.dry() && transport.size() > 1) {
     if (!all_equal(control, digest))
-      report_disagreement(control, digest,
-                          "for a mesh " + mesh + " (version " + std::to_string(version.major) +
-                              "." + std::to_string(version.minor) + "." +
-                              std::to_string(version.patch) + ", check " +
-                              std::string(name_of(options.check)) + ", shared memory " +
-                              std::string(name_of(transport.settings().shared)) + ", arena " +
-                              std::to_string(options.arena_bytes) + ", workspace limit " +
-                              std::to_string(options.workspace_limit) + ", large count " +
-                              std::to_string(transport.settings().large_count) +
-                              "; the machine model and the device assignment count too)",
-                          where);
+      report_disagreement(
+          control, digest,
+          "for a mesh " + mesh + " (version " + std::to_string(version.major) + "." +
+              std::to_string(version.minor) + "." + std::to_string(version.patch) + ", check " +
+              std::string(name_of(options.check)) + ", shared memory " +
+              std::string(name_of(transport.settings().shared)) + ", arena " +
+              std::to_string(options.arena_bytes) + ", workspace limit " +
+              std::to_string(options.workspace_limit) + ", parts of sums of half types " +
+              (options.narrow_parts ? "as they are" : "in float") + ", large count " +
+              std::to_string(transport.settings().large_count) +
+              "; the machine model and the device assignment count too)",
+          where);
   }
   if (shape.processes() != transport.size())
     throw MeshError("the mesh " + mesh + " has " + std::to_string(shape.processes()) +

@@ -200,6 +200,8 @@ inline void leave_open(std::vector<Summand>& summands, const MeshShape& mesh,
   for (const Summand& one : summands) under.push_back(open_sharding(one, mesh, scatters));
   for (std::size_t first = 0; first < summands.size(); ++first) {
     TensorDesc sum = summands[first].made_by->results(summands[first].reads)[0];
+    // Parts would be rounded before they are added.
+    if (options.parts_of(Reduction::sum, sum.type) != sum.type) continue;
     if (!summands[first].passes.empty())
       sum.type = summands[first].passes.back().results({sum})[0].type;
     const Sharding finished = sum.sharding;

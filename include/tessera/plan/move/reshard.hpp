@@ -4,7 +4,7 @@
 /// From one sharding to another by the cheapest short chain of moves: slices, one collective where
 /// one will do, a reduce-scatter rather than an all-reduce where the result of the sum is split.
 ///
-///     detail::Moves moves = detail::reshard_moves(desc, to, mesh, Machine{});     // moves.cost, moves.list
+///     detail::Moves moves = detail::reshard_moves(desc, to, desc.type, mesh, Machine{});     // moves.cost, moves.list
 ///
 /// Under a contract (mesh/contract.hpp) a chain that keeps it comes before any that does not; then
 /// two more chains are tried: gather everything and slice again; and sum by a reduce-scatter and an
@@ -65,9 +65,20 @@ class LegMemo {
 
 class MoveChain {
  public:
-  constexpr MoveChain(const TensorDesc& from, const MeshShape& mesh, const Machine& machine,
-                      const Contract& contract, LegMemo* memo)
-      : at_(from), mesh_(&mesh), machine_(&machine), contract_(&contract), memo_(memo) {}
+  /// Elements are of type `parts` until the axes that `to` does not leave open are combined.
+  constexpr MoveChain(const TensorDesc& from, const Sharding& to, DType parts,
+                      const MeshShape& mesh, const Machine& machine, const Contract& contract,
+                      LegMemo* memo)
+      : at_(from),
+        type_(from.type),
+        parts_(parts),
+        stays_(to.partial),
+        mesh_(&mesh),
+        machine_(&machine),
+        contract_(&contract),
+        memo_(memo) {
+    be_at(from.sharding);
+  }
 
   constexpr const Sharding& sharding() const { return at_.sharding; }
   constexpr const Moves& moves() const { return moves_; }
@@ -75,12 +86,12 @@ class MoveChain {
   constexpr void apply(const Leg& leg) {
     moves_.cost = saturating_add(moves_.cost, leg.cost);
     moves_.list.push_back(leg.move);
-    at_.sharding = leg.move.to;
+    be_at(leg.move.to);
   }
   constexpr void apply(const Move& move) { apply(priced(move, at_)); }
   /// Returns the move from one sharding of this tensor to another one, which differs.
   constexpr Leg leg(const Sharding& from, const Sharding& to) const {
-    if (memo_ == nullptr) return new_leg(from, to);
+    if (memo_ == nullptr || at_.type != type_) return new_leg(from, to);
     std::optional<LegMemo::Entry>& entry = memo_->entry(from.dims, to.dims);
     if (!memo_->holds(entry, from.dims, to.dims))
       entry = LegMemo::Entry{memo_->tensor, from.dims, new_leg(from, to)};
@@ -107,6 +118,10 @@ class MoveChain {
   }
 
  private:
+  constexpr void be_at(const Sharding& sharding) {
+    at_.sharding = sharding;
+    at_.type = (sharding.partial - stays_).empty() ? type_ : parts_;
+  }
   constexpr Leg new_leg(const Sharding& from, const Sharding& to) const {
     TensorDesc at = at_;
     at.sharding = from;
@@ -129,6 +144,8 @@ class MoveChain {
   }
 
   TensorDesc at_;
+  DType type_, parts_;  ///< of what is finished, and of parts
+  AxisSet stays_;       ///< which may stay open
   const MeshShape* mesh_;
   const Machine* machine_;
   const Contract* contract_;
@@ -251,10 +268,11 @@ constexpr void finish_chain(MoveChain& chain, const Sharding& to) {
   ways.apply(chain);
 }
 /// Returns the cheapest of the usual chains; no axis of size 1 is used.
-constexpr Moves usual_moves(const TensorDesc& from, const Sharding& to, const MeshShape& mesh,
-                            const Machine& machine, const Contract& contract, LegMemo* memo) {
+constexpr Moves usual_moves(const TensorDesc& from, const Sharding& to, DType parts,
+                            const MeshShape& mesh, const Machine& machine, const Contract& contract,
+                            LegMemo* memo) {
   if (from.sharding == to) return {};
-  MoveChain start(from, mesh, machine, contract, memo);
+  MoveChain start(from, to, parts, mesh, machine, contract, memo);
   const AxisSet open = from.sharding.partial - to.partial;
   if (open.empty()) {
     finish_chain(start, to);
@@ -299,10 +317,10 @@ constexpr Moves usual_moves(const TensorDesc& from, const Sharding& to, const Me
 
 /// Returns the chain that combines the open axes by a reduce-scatter along the longest dimension
 /// and an all-gather, and then moves on. Precondition: an axis is open, and there is a dimension.
-constexpr Moves scattered_and_gathered(const TensorDesc& from, const Sharding& to,
+constexpr Moves scattered_and_gathered(const TensorDesc& from, const Sharding& to, DType parts,
                                        const MeshShape& mesh, const Machine& machine,
                                        const Contract& contract, LegMemo* memo) {
-  MoveChain chain(from, mesh, machine, contract, memo);
+  MoveChain chain(from, to, parts, mesh, machine, contract, memo);
   const AxisSet open = from.sharding.partial - to.partial;
   int longest = 0;
   for (int d = 1; d < from.rank(); ++d)
@@ -326,25 +344,25 @@ constexpr bool can_reshard(const Sharding& from, const Sharding& to) {
 
 /// Returns the moves that take a tensor `tensor` to sharding `target`; axes of size 1 are left out
 /// of them, unless the contract asks for several moves where one would do. A cost of breach_cost or
-/// more says that no chain keeps the contract. A search gives the legs that it knows. Precondition:
-/// can_reshard(tensor.sharding, target).
-constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target,
+/// more says that no chain keeps the contract. A search gives the legs that it knows. Parts of
+/// unfinished elements travel as `parts`. Precondition: can_reshard(tensor.sharding, target).
+constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target, DType parts,
                               const MeshShape& mesh, const Machine& machine,
                               const Contract& contract = {}, detail::LegMemo* memo = nullptr) {
   const TensorDesc from{tensor.type, tensor.extents, without_unit_axes(tensor.sharding, mesh)};
   const Sharding to = without_unit_axes(target, mesh);
-  Moves best = detail::usual_moves(from, to, mesh, machine, contract, memo);
+  Moves best = detail::usual_moves(from, to, parts, mesh, machine, contract, memo);
   if (!contract.bounded()) return best;
   const auto keep = [&best](const Moves& other) {
     if (breaches(other.cost) < breaches(best.cost)) best = other;
   };
   const bool open = !(from.sharding.partial - to.partial).empty();
   if (breaches(best.cost) > 0 && open && from.rank() > 0)
-    keep(detail::scattered_and_gathered(from, to, mesh, machine, contract, memo));
+    keep(detail::scattered_and_gathered(from, to, parts, mesh, machine, contract, memo));
   if (breaches(best.cost) > 0) {  // with axes of size 1, as on a mesh where they are larger
-    keep(detail::usual_moves(tensor, target, mesh, machine, contract, memo));
+    keep(detail::usual_moves(tensor, target, parts, mesh, machine, contract, memo));
     if (open && from.rank() > 0)
-      keep(detail::scattered_and_gathered(tensor, target, mesh, machine, contract, memo));
+      keep(detail::scattered_and_gathered(tensor, target, parts, mesh, machine, contract, memo));
   }
   return best;
 }

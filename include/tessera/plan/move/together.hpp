@@ -23,15 +23,22 @@ constexpr void move_together(PlanBuilder& build, FixedVector<int, max_operands>&
   const Machine& machine = build.options().machine;
   LazyVector<Moves, max_operands> moves;
   FixedVector<int, max_operands> next(slots.size(), 0);
-  for (int i = 0; i < slots.size(); ++i) moves.push_back(build.moves(slots[i], targets[i]));
+  FixedVector<DType, max_operands> types;
+  for (int i = 0; i < slots.size(); ++i) {
+    moves.push_back(build.moves(slots[i], targets[i]));
+    types.push_back(build.desc(slots[i]).type);
+  }
   const auto comes = [&](int i) { return next[i] < moves[i].list.size(); };
   const auto move = [&](int i) -> const Move& { return moves[i].list[next[i]]; };
   while (true) {
     // Moves that are local, or that join no other, are added at once.
     int leader = -1;
     for (int i = 0; i < slots.size(); ++i) {
-      for (; comes(i) && !may_join(move(i), build.desc(slots[i]), mesh, machine); ++next[i])
+      for (; comes(i); ++next[i]) {
+        slots[i] = build.before_move(slots[i], move(i), targets[i], types[i]);
+        if (may_join(move(i), build.desc(slots[i]), mesh, machine)) break;
         slots[i] = build.move(slots[i], move(i));
+      }
       if (leader < 0 && comes(i)) leader = i;
     }
     if (leader < 0) break;
@@ -53,6 +60,7 @@ constexpr void move_together(PlanBuilder& build, FixedVector<int, max_operands>&
       ++next[members[k]];
     }
   }
+  for (int i = 0; i < slots.size(); ++i) slots[i] = build.convert(slots[i], types[i]);
 }
 
 /// Plans tensors[i] -> targets[i] for one to eight tensors; the result of tensor i is the plan's

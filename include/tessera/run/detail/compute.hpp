@@ -65,18 +65,20 @@ struct KernelData {
       return offset == 0 || begin == nullptr
                  ? begin
                  : static_cast<std::byte*>(begin) +
-                       offset * static_cast<Index>(size_of(type_of(plan, memory)));
+                       offset * static_cast<Index>(size_of(type_of(plan, kernel, memory)));
     };
     for (int k = 0; k < kernel.in.size(); ++k) {
       in[static_cast<std::size_t>(k)] = at(kernel.in[k], k);
-      types[static_cast<std::size_t>(k)] = type_of(plan, kernel.in[k]);
+      types[static_cast<std::size_t>(k)] = type_of(plan, kernel, kernel.in[k]);
     }
     if (kernel.out != no_memory) out = at(kernel.out, kernel.in.size());
     if (kernel.scratch != no_memory) scratch = all[kernel.scratch].data;
   }
   /// Buffers of a loop hold elements of the plan's first operand.
-  static DType type_of(const Plan& plan, MemoryNumber memory) {
-    return plan.slots[memory < Plan::max_slots ? memory : 0].desc.type;
+  /// Blocks that travel have the type of the step's operands.
+  static DType type_of(const Plan& plan, const KernelCall& kernel, MemoryNumber memory) {
+    const int slot = memory < Plan::max_slots ? memory : plan.steps[kernel.step].in[0];
+    return plan.slots[slot].desc.type;
   }
 };
 
@@ -252,6 +254,9 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
     case StepKind::arrange:
       return tessera::detail::arrange(type, *std::get_if<LocalSort>(&kernel.work), in, second, out);
     case StepKind::widen:
+      if (is_short(type))
+        return tessera::detail::widen(type, in, out,
+                                      made.bytes / static_cast<Index>(size_of(made.desc.type)));
       return convert_elements<std::int32_t, std::int64_t>(
           in, out, made.bytes / static_cast<Index>(sizeof(std::int64_t)));
     case StepKind::exponent:
