@@ -148,6 +148,81 @@ TEST_CASE("masked keys and values may be anything, in every way of attention") {
   all_types(std::type_identity<TensorParallel<data, model>>{}, 1, 2);
 }
 
+namespace {
+/// As Numbers, with others at the last keys, whatever is valid.
+template <class T> struct LastSpoilt {
+  double last;
+  int seed;
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    const bool spoilt = i.size() == 4 && i[1] >= 3 && i[0] != 1;
+    return static_cast<T>(
+        static_cast<float>(spoilt ? last : double((i.linear() * 5 + seed) % 13 - 6) / 4));
+  }
+};
+template <class T, class R> void check_causal(const ProcessMesh<Grid>& mesh, bool of_keys) {
+  using H = Heads<Under<T, Grid, R>>;
+  const Extents queries{texts, places, groups, repeats, elements},
+      keys{texts, places, groups, elements};
+  for (AttentionOptions options : ways) {
+    if (!options.causal) continue;
+    for (const Index tile : {0, 2}) {
+      options.queries = tile;
+      const auto numbers = [&](double last) {
+        const H given{
+            from_function<typename H::Q>(mesh, queries, LastSpoilt<T>{0, 1}),
+            from_function<typename H::K>(mesh, keys, LastSpoilt<T>{of_keys ? last : 0, 2}),
+            from_function<typename H::K>(mesh, keys, LastSpoilt<T>{of_keys ? 0 : last, 3})};
+        const auto made = value_and_grad([&](const H& x) {
+          const auto y = detail::attend(x.q, x.k, x.v, options, AllValid{}, Where{});
+          // Those of the first three queries, and of the text whose keys are all finite.
+          const auto seen = map_with_index(
+              [first = options.first](const GlobalIndex& i, T one) {
+                return i[0] == 1 || i[1] + first < 3 ? one : T{};
+              },
+              stop_gradient(y));
+          const auto weight = map_with_index(
+              [first = options.first](const GlobalIndex& i, T) {
+                return T(i[0] == 1 || i[1] + first < 3 ? 1.0f : 0.0f);
+              },
+              stop_gradient(y));
+          const auto loss =
+              custom_gradient([seen](const auto&) { return sum(seen); },
+                              [weight](const auto& dy, const auto&) {
+                                return map<",bsgrd->bsgrd">(fn::Multiply{}, dy, weight);
+                              })(y);
+          return std::tuple(loss, seen, y);
+        })(given);
+        std::vector<double> all;
+        append(all, cast<double>(std::get<1>(made.value)));
+        for_each_tensor([&](const auto& x) { append(all, cast<double>(x)); }, made.gradient);
+        return std::pair(all, to_host(cast<double>(std::get<2>(made.value))).values);
+      };
+      const auto [spoilt, heads] = numbers(NAN);
+      CAPTURE(options.first);
+      CAPTURE(options.block);
+      CAPTURE(tile);
+      CHECK(spoilt == numbers(0).first);
+      bool nan = true;  // of those that see them
+      for (std::size_t n = 0; n < heads.size(); ++n) {
+        const Index s = Index(n) / (groups * repeats * elements) % places,
+                    b = Index(n) / (groups * repeats * elements * places);
+        nan = nan && std::isnan(heads[n]) == (b != 1 && s + options.first >= 3);
+      }
+      CHECK(nan);
+    }
+  }
+}
+}  // namespace
+
+TEST_CASE("causal attention is not spoilt by what comes later") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    for (const bool of_keys : {true, false}) {
+      check_causal<float, SequenceSplit<data, model>>(mesh, of_keys);
+      check_causal<half, TensorParallel<data, model>>(mesh, of_keys);
+    }
+  });
+}
+
 TEST_CASE("a score below what half types hold does not lose against a masked one") {
   on_mesh(1, 1, [](const ProcessMesh<Grid>& mesh) {
     using H = Heads<Under<half, Grid, Whole>>;

@@ -256,7 +256,7 @@ TEST_CASE("reshard: the chain that is kept is the cheapest of all, each priced t
   long chains = 0;
   const auto compare = [&](const TensorDesc& from, const Sharding& to, const MeshShape& mesh,
                            const Machine& machine) {
-    const detail::Moves moves = detail::reshard_moves(from, to, mesh, machine);
+    const detail::Moves moves = detail::reshard_moves(from, to, from.type, mesh, machine);
     const PlainChain plain = plain_reshard(from, to, mesh, machine);
     bool same = moves.cost == plain.cost &&
                 static_cast<std::size_t>(moves.list.size()) == plain.moves.size();

@@ -125,7 +125,8 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, const V&
 /// head's weights are softmax(q k / sqrt(head_dim)) over the keys that are not masked.
 /// Communication: where groups or repeats of heads are split one all-reduce of x's size
 /// (Megatron-LM), or a reduce-scatter where x's last dimension is split; where the sequence is
-/// split an all-gather of keys and one of values; weights that are split along embed are gathered.
+/// split an all-gather of keys and one of values, and a small minimum where it is causal; weights
+/// that are split along embed are gathered.
 /// Collective over the mesh. Throws ShapeError when extents disagree, UsageError when a number of
 /// the options is negative. Source: Vaswani et al. (2017), section 3.2; Ainslie et al., "GQA"
 /// (2023); by blocks as in nn/blocked_attention.hpp; causal ones, where sequences are whole, by

@@ -8,8 +8,11 @@
 ///     auto heads = detail::attended(queries, keys, values, options, AllValid{}, Where{});
 ///
 /// Laws: a masked key has weight zero, whatever its score is, and neither its elements nor its
-/// value's are read: they may be NaN. A query all of whose keys are masked gets zeros.
+/// value's are read: they may be NaN; so may those of keys that come after a query, by `causal`. A
+/// query all of whose keys are masked gets zeros.
+#include <cstdint>
 #include <limits>
+#include <tuple>
 #include <type_traits>
 
 #include <tessera/grad/adjoint/softmax.hpp>
@@ -20,6 +23,7 @@
 #include <tessera/nn/dropout.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/map.hpp>
+#include <tessera/op/reduce.hpp>
 #include <tessera/op/softmax.hpp>
 
 namespace tessera {
@@ -68,6 +72,37 @@ struct Seen {
   /// Masked keys have weight zero, so that their scores' gradient is zero before it comes here.
   template <int I> using slope_by = std::conditional_t<I == 0, UnitSlope, ZeroSlope>;
 };
+/// x, or 0 where it is not finite; gradients pass.
+struct FinitePart {
+  static constexpr std::string_view name = "finite part";
+  template <int> using slope_by = UnitSlope;
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
+    return IsFinite{}(x) ? x : T{};
+  }
+};
+/// The place i[1] of an element that is not finite, else one beyond all.
+struct PlaceNotFinite {
+  static constexpr std::string_view name = "first that is not finite";
+  static constexpr Slope slope = Slope::zero;
+  template <RealElement T>
+  KOKKOS_FORCEINLINE_FUNCTION std::int32_t operator()(const GlobalIndex& i, T x) const {
+    return IsFinite{}(x) ? std::numeric_limits<std::int32_t>::max()
+                         : static_cast<std::int32_t>(i[1]);
+  }
+};
+/// x of query i[1], and NaN where that sees a key or value that is not finite; of gradients, where
+/// they are not zero.
+struct Spoilt {
+  static constexpr std::string_view name = "seen beyond the mask";
+  Index first;
+  bool back;
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x, std::int32_t key,
+                                           std::int32_t value) const {
+    const bool seen = i[1] + first >= min_of(key, value) && !(back && x == T{});
+    return seen ? std::numeric_limits<T>::quiet_NaN() : x;
+  }
+};
 }  // namespace fn
 
 namespace detail {
@@ -80,6 +115,36 @@ template <TypedTensor K, class M> K kept(const K& x, const M& valid, Where where
   else
     return map<equation_of(K::rank - 2, "yz,yz*->yz*"), typename K::spec>(
         fn::Fixed<fn::Select, 2, T>{{}, T{}}, valid, x, where);
+}
+
+/// Returns the place of the first key whose elements are not all finite, of those that `Row` keeps
+/// apart: "btgd->bg", of each group.
+template <Equation Row, TypedTensor K> auto first_not_finite(const K& x, Where where) {
+  return reduce<Min, Row>(map_with_index(fn::PlaceNotFinite{}, x, where), where);
+}
+/// Returns the heads of run(keys, values). Where attention is causal the keys and values are
+/// without what is not finite, since it would spoil queries before it, by weights of zero; the
+/// heads of queries that see it are NaN.
+template <TypedTensor K, TypedTensor V, class Run>
+auto without_later(const K& keys, const V& values, const AttentionOptions& options, Where where,
+                   const Run& run) {
+  using Y = std::decay_t<decltype(run(keys, values))>;
+  if (!options.causal) return run(keys, values);
+  const auto key = first_not_finite<"btgd->bg">(keys, where);
+  const auto value = first_not_finite<"btgd->bgd">(values, where);
+  const auto spoilt = [first = options.first](bool back, const Y& y, const auto& k, const auto& v) {
+    return Y(
+        map_with_index<"bsgrd,bg,bgd->bsgrd", typename Y::spec>(fn::Spoilt{first, back}, y, k, v));
+  };
+  const auto marked =
+      custom_gradient([spoilt](const Y& y, const auto& k,
+                               const auto& v) { return with_saved(spoilt(false, y, k, v), k, v); },
+                      [spoilt](const Y& dy, const auto& k, const auto& v) {
+                        return std::tuple(spoilt(true, dy, k, v), zero_gradient, zero_gradient);
+                      },
+                      where);
+  return marked(run(map(fn::FinitePart{}, keys, where), map(fn::FinitePart{}, values, where)), key,
+                value);
 }
 
 /// Returns numbers (batch, groups, repeats, queries, keys), with `other` in place of masked keys'.
@@ -124,14 +189,15 @@ template <class Q, class K, class V>
 using HeadsOf = typename TypedEinsum<"bgrst,btgd->bsgrd", Deduced, ScoresOf<Q, K>, V>::result;
 
 /// Returns the heads: queries are (batch, queries, groups, repeats, head_dim), scaled, keys and
-/// values (batch, keys, groups, head_dim), the result like queries. Communication: that of the two
+/// values (batch, keys, groups, head_dim), zeros where they are masked, the result like queries.
+/// Communication: that of the two
 /// products. Collective over the mesh.
 template <TypedTensor Q, TypedTensor K, TypedTensor V, class M>
 HeadsOf<Q, K, V> attended(const Q& queries, const K& keys, const V& values,
                           const AttentionOptions& options, const M& valid, Where where) {
-  const auto scores = einsum<"bsgrd,btgd->bgrst">(queries, kept(keys, valid, where), where);
+  const auto scores = einsum<"bsgrd,btgd->bgrst">(queries, keys, where);
   const auto weights = dropout(weights_of(scores, options, valid, where), options.dropout, where);
-  return einsum<"bgrst,btgd->bsgrd">(weights, kept(values, valid, where), where);
+  return einsum<"bgrst,btgd->bsgrd">(weights, values, where);
 }
 }  // namespace detail
 

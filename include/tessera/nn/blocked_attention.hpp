@@ -79,8 +79,10 @@ inline void require_blocks(const AttentionOptions& options, Where where) {
 /// and a reduction of their gradients, a reduce-scatter where they are split as queries are; where
 /// queries or repeats are split a sum of these gradients over the axes; where elements of heads are
 /// split, what attention by all scores sends, queries and keys once more, and a sum of a number a
-/// query and head; none otherwise. Collective over the mesh. Throws ShapeError when
-/// extents disagree, UsageError when options.block or options.queries is negative.
+/// query and head; where attention is causal and the sequence of keys is split, a minimum of a
+/// number a group, and of one an element of a head; none otherwise. Collective over the mesh.
+/// Throws ShapeError when extents disagree, UsageError when options.block or options.queries is
+/// negative.
 template <TypedTensor Q, TypedTensor K, TypedTensor V, class M = AllValid>
 detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, const V& values,
                                            const AttentionOptions& options, const M& valid = {},
@@ -104,8 +106,9 @@ detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, cons
     const auto by = blocks.back(dy, q, k, v, heads, rows);
     return std::tuple(Q(by.queries.core()), K(by.keys.core()), V(by.values.core()));
   };
-  return custom_gradient(forward, back, where)(queries, detail::kept(keys, valid, where),
-                                               detail::kept(values, valid, where));
+  return detail::without_later(
+      detail::kept(keys, valid, where), detail::kept(values, valid, where), options, where,
+      [&](const K& k, const V& v) { return custom_gradient(forward, back, where)(queries, k, v); });
 }
 
 namespace detail {
@@ -121,10 +124,14 @@ HeadsOf<Q, K, V> attend(const Q& q, const K& k, const V& v, AttentionOptions opt
     options.block = block_within(options, q.extents(), k.extent(1), q.core().mesh()->shape(),
                                  Scores::sharding(), sizeof(ComputeType<typename Q::value_type>));
   if (options.block > 0) return blocked_attention(q, k, v, options, valid, where);
-  if constexpr (std::is_same_v<M, AllValid> && tiles_allowed<Q, K, V>())
-    if (const Spans tiles = causal_tiles(q.extent(1), options); tiles.count() > 1)
-      return attended_in_tiles(tiles, q, k, v, options, where);
-  return attended(q, k, v, options, valid, where);
+  return without_later(kept(k, valid, where), kept(v, valid, where), options, where,
+                       [&](const K& keys, const V& values) -> HeadsOf<Q, K, V> {
+                         if constexpr (std::is_same_v<M, AllValid> && tiles_allowed<Q, K, V>())
+                           if (const Spans tiles = causal_tiles(q.extent(1), options);
+                               tiles.count() > 1)
+                             return attended_in_tiles(tiles, q, keys, values, options, where);
+                         return attended(q, keys, values, options, valid, where);
+                       });
 }
 }  // namespace detail
 

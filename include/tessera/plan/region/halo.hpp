@@ -153,7 +153,10 @@ constexpr Plan plan_halo_of(const TensorDescs& x, const FixedVector<Halo, max_op
   const auto plan = [&](bool direct) {
     return plan_halo_so(x, halos, adjoint, direct, how.in_place, mesh, process, options);
   };
-  if (!choice || how.corners == Corners::direct || regions > max_operands) return plan(true);
+  // Sums of half types are rounded once, by their owner.
+  const bool once = adjoint && options.parts_of(Reduction::sum, x[0].type) != x[0].type;
+  if (!choice || once || how.corners == Corners::direct || regions > max_operands)
+    return plan(true);
   if (how.corners == Corners::by_dimension) return plan(false);
   const Plan at_once = plan(true), in_turn = plan(false);
   return in_turn.cost < at_once.cost ? in_turn : at_once;
