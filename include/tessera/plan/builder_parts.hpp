@@ -181,7 +181,7 @@ class PlanParts {
   /// halo, a region of groups of dimensions cannot.
   constexpr int source_of(int slot, const Region& region) {
     const Extents& extents = desc(slot).extents;
-    bool same = region.size() == extents.size();
+    bool same = region.size() == extents.size() && !regroups(region);
     for (int d = 0; same && d < extents.size(); ++d) same = region[d].source_size() == extents[d];
     return same ? slot : by_itself(slot);
   }

@@ -65,6 +65,10 @@ struct RegionDim {
   /// source is put.
   Interval within{-everywhere, everywhere};
   Turn turn = Turn::now;
+  /// This dimension of source and result is, in row-major order, within the dimension before it:
+  /// they are one group, whose sides have as many elements, in the same order, and other extents
+  /// (plan/region/regroup.hpp). Groups are plain blocks.
+  bool inner = false;
 
   static constexpr Index everywhere = max_int64 / 4;
   constexpr Index source_size() const { return source_extent * source_unit; }
@@ -112,6 +116,9 @@ struct Strand {
   }
   constexpr bool operator==(const Strand&) const = default;
 };
+/// A product of strands, one for each dimension. Where dimensions come in groups: loops, whose
+/// coordinates and elements are places in the memory of the two blocks.
+using RegionPiece = FixedVector<Strand, max_dims>;
 
 /// Returns the coordinates needed to make the results `block`, with all or some of the taps.
 constexpr Interval needed_for(const RegionDim& d, Interval block, Interval taps) {

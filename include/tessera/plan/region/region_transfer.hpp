@@ -16,15 +16,9 @@
 #include <vector>
 
 #include <tessera/plan/move/transfer.hpp>
-#include <tessera/plan/region/region.hpp>
+#include <tessera/plan/region/regroup.hpp>
 
 namespace tessera {
-namespace detail {
-
-/// A product of strands, one for each dimension.
-using RegionPiece = FixedVector<Strand, max_dims>;
-}  // namespace detail
-
 constexpr Index volume(const detail::RegionPiece& piece) {
   Index product = 1;
   for (const detail::Strand& s : piece) product = saturating_mul(product, s.count);
@@ -107,8 +101,12 @@ constexpr void for_each_piece_sent(const Region& region, const MeshShape& mesh,
   const AxisSet free = source_axes(region);
   Coordinates at = self;
   RegionPiece piece(region.size(), Strand{});
+  const bool grouped = regroups(region);
   detail::for_each_member(free - needing_axes(region), 0, mesh, at, [&] {
-    detail::for_each_receiving(region, 0, mine, free, mesh, at, piece, visit);
+    if (grouped)
+      RegroupedPieces<Visit>(region, mesh, self, true, visit).visit(at);
+    else
+      detail::for_each_receiving(region, 0, mine, free, mesh, at, piece, visit);
   });
 }
 
@@ -121,6 +119,7 @@ constexpr void for_each_piece_received(const Region& region, const MeshShape& me
   if (wanted.empty()) return;
   Coordinates at = self;
   RegionPiece piece(region.size(), Strand{});
+  if (regroups(region)) return RegroupedPieces<Visit>(region, mesh, self, false, visit).visit(at);
   detail::for_each_sending(region, 0, wanted, source_axes(region), mesh, at, piece, visit);
 }
 
@@ -137,16 +136,24 @@ constexpr bool has_what_it_needs(const RegionDim& d, const MeshShape& mesh,
 }
 
 /// Returns the axes over which data must move so that every process has what it needs; none when
-/// all have it. It depends only on the region: it tries every coordinate on one dimension's axes.
+/// all have it. It depends only on the region: it tries every coordinate on the axes of a dimension
+/// or group.
 constexpr AxisSet moving_axes(const Region& region, const MeshShape& mesh) {
   AxisSet moving;
-  for (const RegionDim& d : region) {
-    const AxisSet axes = d.source_axes.set() | d.used();
+  for (int first = 0, end = 0; first < region.size(); first = end) {
+    for (end = first + 1; end < region.size() && region[end].inner;) ++end;
+    AxisSet sources, axes;
+    for (int d = first; d < end; ++d) {
+      sources = sources | region[d].source_axes.set();
+      axes = axes | region[d].source_axes.set() | region[d].used();
+    }
     Coordinates at(mesh.rank(), 0);
     bool all = true;
-    detail::for_each_member(axes, 0, mesh, at,
-                            [&] { all = all && has_what_it_needs(d, mesh, at); });
-    if (!all) moving = moving | d.source_axes.set();
+    detail::for_each_member(axes, 0, mesh, at, [&] {
+      all = all && (end == first + 1 ? has_what_it_needs(region[first], mesh, at)
+                                     : has_its_group(region, first, end, mesh, at));
+    });
+    if (!all) moving = moving | sources;
   }
   return moving;
 }
@@ -154,6 +161,7 @@ constexpr AxisSet moving_axes(const Region& region, const MeshShape& mesh) {
 /// Returns whether all members of each group over the axes `group` need the same, of which one
 /// member has all: then it may be broadcast. It depends only on the region.
 constexpr bool one_has_all(const Region& region, AxisSet group, const MeshShape& mesh) {
+  if (regroups(region)) return false;
   for (const RegionDim& d : region) {
     if (!(d.used() & group).empty()) return false;
     if ((d.source_axes.set() & group).empty()) continue;

@@ -141,6 +141,11 @@ class RegionWork {
                  : needed(region_of(k), plan_.mesh, at);
   }
   constexpr BoxInMemory memory_of(int k, bool owner, const Coordinates& at) const {
+    if (regroups(region_of(k))) {  // its pieces are places in memory
+      BoxInMemory memory{{}, Extents(max_dims, 1)};
+      memory.box.side.resize(max_dims);
+      return memory;
+    }
     const Slot& slot = plan_.slots[owner != step_.adjoint ? step_.in[k] : step_.output(k)];
     const Box box = box_of(k, owner, at);
     return {box,
@@ -307,7 +312,8 @@ constexpr void number_region(const Plan& plan, Step& step, int process) {
 }
 
 /// Returns the processes whose work gives the cost of such a step: process 0, the one in the middle
-/// and, where parts of a tensor are taken, one that owns the part taken of the first input.
+/// and, where parts of a tensor are taken, one that owns the part taken of the first input, or,
+/// where dimensions are regrouped, the last.
 constexpr FixedVector<int, 3> looked_at(const Plan& plan, const Step& step) {
   FixedVector<int, 3> processes{0};
   const auto add = [&](int process) {
@@ -315,6 +321,10 @@ constexpr FixedVector<int, 3> looked_at(const Plan& plan, const Step& step) {
   };
   add(plan.mesh.processes() / 2);
   const Region& region = plan.regions[step.region];
+  if (regroups(region)) {
+    add(plan.mesh.processes() - 1);
+    return processes;
+  }
   bool blocks = true;
   for (const RegionDim& d : region) blocks = blocks && d.rule == RegionDim::Rule::block;
   if (blocks) add(plan.mesh.process(middle_owner(region, plan.mesh)));

@@ -5,18 +5,21 @@
 /// (GShard, section 3.3.3 and figure 5c, with padding; here blocks stay ragged).
 ///
 /// Dimensions of source and result that hold the same elements make a group: 6 x 4 and 3 x 8 in
-/// 5x6x4 -> 5x3x8. Where only the leading dimension of each group is split, the group is one
-/// dimension of a region, and one exchange is enough. Axes that split inner dimensions of the
-/// source are first gathered, moved to the leading dimension, or moved to where the result has
-/// them. Axes that split inner dimensions of the result arrive at the end: by slicing, from the
-/// leading dimension, or from where the source has them; axes that only the source uses are then
-/// gathered. The cheapest way is chosen.
+/// 5x6x4 -> 5x3x8. One exchange leads from any blocks of the source to any blocks of the result,
+/// and sends the least (plan/region/regroup.hpp). Where only the leading dimension of each group is
+/// split, the group is one dimension of the exchange's region. Else other ways may take less time:
+/// axes that split inner dimensions of the source are first gathered, moved to the leading
+/// dimension, or moved to where the result has them; axes that split inner dimensions of the result
+/// arrive at the end, by slicing, from the leading dimension, or from where the source has them.
+/// In each way, axes that only the source uses may split the result until they are gathered at the
+/// end. The cheapest way is chosen.
 ///
 ///     detail::groups_of({5, 6, 4}, {5, 3, 8}).groups.size() == 2
 ///     Plan p = detail::plan_reshape(x, result, mesh, process);
 ///
 /// Laws: a reshape and its inverse give the original tensor; no communication where every process
-/// keeps its elements; a group with one dimension on each side stays as it is.
+/// keeps its elements; one exchange sends only what its receivers lack; a group with one dimension
+/// on each side stays as it is.
 #include <tessera/plan/region/shape.hpp>
 
 namespace tessera::detail {
@@ -128,6 +131,19 @@ struct ReshapeSide {
     return spread(extents, s, carried(groups, other, s.rank(), !result), spare, leading, mesh);
   }
 };
+/// Returns the dimensions of extent 1 that are split.
+constexpr Region split_ones(const Reshaping& groups, const Sharding& source,
+                            const Sharding& result) {
+  Region region;
+  const Index ones = max_of(groups.from_ones.size(), groups.to_ones.size());
+  for (int k = 0; k < ones; ++k) {
+    RegionDim d = same_dim(1);
+    if (k < groups.from_ones.size()) d.source_axes = source[groups.from_ones[k]];
+    if (k < groups.to_ones.size()) d.axes = result[groups.to_ones[k]];
+    if (!d.source_axes.empty() || !d.axes.empty()) region.push_back(d);
+  }
+  return region;
+}
 /// Returns the region of a reshape between tensors of which only leading dimensions are split.
 constexpr Region reshape_region(const Reshaping& groups, const Extents& from,
                                 const Sharding& source, const Extents& to, const Sharding& result) {
@@ -146,13 +162,37 @@ constexpr Region reshape_region(const Reshaping& groups, const Extents& from,
     d.extent = to[group.to[0]];
     d.axes = result[group.to[0]];
   }
-  const int ones = groups.from_ones.size() > groups.to_ones.size() ? groups.from_ones.size()
-                                                                   : groups.to_ones.size();
-  for (int k = 0; k < ones; ++k) {
-    RegionDim d = same_dim(1);
-    if (k < groups.from_ones.size()) d.source_axes = source[groups.from_ones[k]];
-    if (k < groups.to_ones.size()) d.axes = result[groups.to_ones[k]];
-    if (!d.source_axes.empty() || !d.axes.empty()) region.push_back(d);
+  for (const RegionDim& d : split_ones(groups, source, result)) region.push_back(d);
+  return region;
+}
+
+/// Returns the region of a reshape between tensors of which any dimensions are split; none where it
+/// has too many dimensions, or more than 4096 runs that would be cut one by one.
+constexpr Region regrouped_region(const Reshaping& groups, const Extents& from,
+                                  const Sharding& source, const Extents& to, const Sharding& result,
+                                  const MeshShape& mesh) {
+  constexpr Index most_runs = 4096;
+  Region region;
+  for (const ReshapeGroup& group : groups.groups) {
+    const int dims = static_cast<int>(max_of(group.from.size(), group.to.size()));
+    if (region.size() + dims > max_dims) return {};
+    for (int k = 0; k < dims; ++k) {
+      RegionDim& d = region.push_back(same_dim(1));
+      d.inner = k > 0;
+      if (k < group.from.size()) {
+        d.source_extent = from[group.from[k]];
+        d.source_axes = source[group.from[k]];
+      }
+      if (k < group.to.size()) {
+        d.extent = to[group.to[k]];
+        d.axes = result[group.to[k]];
+      }
+    }
+    if (runs_of_group(region, region.size() - dims, region.size(), mesh) > most_runs) return {};
+  }
+  for (const RegionDim& d : split_ones(groups, source, result)) {
+    if (region.size() == max_dims) return {};
+    region.push_back(d);
   }
   return region;
 }
@@ -174,10 +214,22 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
   struct Way {
     Inner before = Inner::dropped, after = Inner::dropped;
     AxisSet gathered;
-    bool joined = false;  ///< all dimensions as one group, whose elements all move
+    bool joined = false;    ///< all dimensions as one group, whose elements all move
+    Region regrouped = {};  ///< where not empty: by one exchange from the source as it is,
+    Sharding to = {};       ///< to this sharding
   };
   AxisSet moving;
+  const auto take = [&](const Sharding& from, const Region& region, const Sharding& to, int at) {
+    PlanBuilder build(OperatorKind::reshape, mesh, at, options);
+    FixedVector<int, max_operands> slots;
+    slots.push_back(build.reshard(build.operand(x, default_labels(x.rank())), from));
+    TensorDesc made = result;
+    made.sharding = to;
+    const int slot = build.take(slots, {region}, made, labels, false);
+    return build.finish(build.reshard(slot, out), result.sharding);
+  };
   const auto make = [&](const Way& way, int at) {
+    if (!way.regrouped.empty()) return take(source, way.regrouped, way.to, at);
     const Reshaping groups = way.joined ? in_one_group(x.extents, result.extents) : apart;
     const detail::ReshapeSide before{groups, x.extents, false}, after{groups, result.extents, true};
     const AxisSet inner_source = before.inner(source);
@@ -192,15 +244,7 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
     };
     moving = way.joined ? source_axes(region()) : moving_axes(region(), mesh);
     from = detail::without_axes(from, way.gathered);
-    PlanBuilder build(OperatorKind::reshape, mesh, at, options);
-    FixedVector<int, max_operands> slots;
-    slots.push_back(build.reshard(build.operand(x, default_labels(x.rank())), from));
-    Regions regions;
-    regions.push_back(region());
-    TensorDesc made = result;
-    made.sharding = to;
-    const int slot = build.take(slots, regions, made, labels, false);
-    return build.finish(build.reshard(slot, out), result.sharding);
+    return take(from, region(), to, at);
   };
   detail::BestWay<Way> best(options);
   const auto consider = [&](const Reshaping& groups, bool joined) {
@@ -225,7 +269,25 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
       }
     }
   };
-  consider(apart, false);
+  const auto local = [&] { return best.keeps() && best.plan().communications() == 0; };
+  // By one exchange: a result that uses fewer axes may also be split over the others, and gathered.
+  const AxisSet inner = detail::ReshapeSide{apart, x.extents, false}.inner(source) |
+                        detail::ReshapeSide{apart, result.extents, true}.inner(wanted);
+  if (!inner.empty() && !options.needs_alone && !apart.empty) {
+    Dimensions all;
+    for (int d = 0; d < result.rank(); ++d) all.push_back(d);
+    const Sharding split =
+        spread(result.extents, wanted, carried(apart, source, result.rank(), false),
+               source.used() - wanted.used(), all, mesh);
+    const auto regroup = [&](const Sharding& to) {
+      const Region region = regrouped_region(apart, x.extents, source, result.extents, to, mesh);
+      const Way way{Inner::dropped, Inner::dropped, {}, false, region, to};
+      if (!region.empty()) best.add(make(way, 0), way);
+    };
+    regroup(wanted);
+    if (!(split == wanted) && !local()) regroup(split);
+  }
+  if (!local()) consider(apart, false);
   if (!best.keeps() && !options.needs_alone && x.rank() > 0 && result.rank() > 0)
     consider(in_one_group(x.extents, result.extents), true);
   return process == 0 ? best.plan() : make(best.way(), process);
