@@ -127,12 +127,20 @@ TEST_CASE("a slice of one block that all need is broadcast, where that costs les
   CHECK(columns.count(Collective::broadcast) == 1);
   CHECK(columns.communications() == 1);
   CHECK(columns.steps[0].group == AxisSet{1});
-  // Three processes exchange where messages alone cost something: two, as a tree has.
-  Machine slow;
-  slow.message_ps *= 1000;
-  CHECK(
-      planned({30, 0}, {31, 1}, rows, whole, MeshShape{3}, 0, slow).count(Collective::broadcast) ==
-      0);
+  const auto layer = [&](Index rows_each, const Sharding& from, const Sharding& to,
+                         const MeshShape& mesh) {
+    return ops::Slice{part({3 * rows_each, 0, 0}, {4 * rows_each, 512, 1024}), to}.plan(
+        {tensor({64 * rows_each, 512, 1024}, from)}, {mesh, 0, {}});
+  };
+  // One layer of a stack: what its process must send is what each of the others receives.
+  const Index one = 512 * 1024 * 4;
+  for (const int p : {4, 8, 64})
+    CHECK(layer(1, {{0}, {}, {}}, {{}, {}, {}}, {p}).payload_bytes() == one);
+  // A layer of which each process of a group has a part: the parts are broadcast, and gathered.
+  const Plan parts = layer(1, {{0}, {1}, {}}, {{}, {}, {}}, {8, 4});
+  CHECK(parts.count(Collective::broadcast) == 1);
+  CHECK(parts.payload_bytes() == one);
+  CHECK(layer(2, {{0}, {1}, {}}, {{}, {1}, {}}, {8, 4}).payload_bytes() == 2 * one / 4);
 }
 
 TEST_CASE("conformance: four slices that overlap share one exchange") {
@@ -278,8 +286,8 @@ TEST_CASE("what is made elsewhere than it was asked for goes each way once") {
     return take(part({lo, 0}, {hi, 1024}), x, {{}, {}}, MeshShape{8});
   };
   row("S11", to_all(1024, 2048), (4 * 128 + 896) * line);  // two blocks of eight
-  row("S13", to_all(1536, 2048), (7 * 64 + 448) * line);   // one block
-  row("S15", to_all(1536, 1537), 2 * line);                // a line of it
+  row("S13", to_all(1536, 2048), 512 * line);              // one block
+  row("S15", to_all(1536, 1537), line);                    // a line of it
   row("S17", to_all(1024, 3072), (2 * 256 + 2048) * line);
   // To fewer axes, where the rest is gathered.
   const TensorDesc y = tensor({4096, 1024}, {{0, 1}, {}}),

@@ -216,6 +216,22 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
   return detail::count_direct(move, desc, mesh, at, levels(move.group, mesh, machine));
 }
 
+/// Sets the payload of an all-gather whose blocks differ to that of a ring, in which each process
+/// passes on a largest block for each other member: process 0 has such a block, and receives less.
+constexpr void count_as_ring(MoveNumbers& n, const Move& move, const TensorDesc& desc,
+                             const MeshShape& mesh, const Machine& machine) {
+  const Index block =
+      saturating_mul(block_volume(desc.extents, desc.sharding, mesh, Coordinates(mesh.rank(), 0)),
+                     static_cast<Index>(size_of(desc.type)));
+  const Index members = mesh.group_size(move.group);
+  n.payload = saturating_mul(members - 1, block);
+  if (n.network_messages == 0) return;
+  const Index nears =
+      mesh.group_size(move.near.empty() ? levels(move.group, mesh, machine).node : move.near);
+  const Index far_blocks = move.near.empty() ? members - nears : quotient(members, nears) - 1;
+  n.network_payload = saturating_mul(far_blocks, block);
+}
+
 /// Returns the price of a move: always on process 0 (which owns a largest block) and, for point to
 /// point, also on one other corner of the mesh, so that all processes agree.
 constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
@@ -225,6 +241,8 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
     return machine.copy(saturating_mul(block_volume(desc.extents, move.to, mesh, origin),
                                        static_cast<Index>(size_of(desc.type))));
   MoveNumbers n = count_move(move, desc, mesh, origin, machine);
+  if (move.collective == Collective::all_gather && !move.even)
+    count_as_ring(n, move, desc, mesh, machine);
   if (move.collective == Collective::collective_permute ||
       move.collective == Collective::exchange) {
     // In a permutation of blocks process 0 moves nothing, so another corner counts too.
@@ -252,13 +270,15 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
   return cost;
 }
 
-/// Returns the price of a broadcast of `bytes` among `members` processes, by the better of the two
-/// ways that MPI libraries have: down a tree, or scattered and then gathered by all (R. Thakur, R.
+/// Returns the price of a broadcast of `bytes` among `members` processes. Within a node all read
+/// them from the memory of the one that has them; between nodes they go the better of the two ways
+/// that MPI libraries have, down a tree, or scattered and then gathered by all (R. Thakur, R.
 /// Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH, 2005,
 /// section 4.3).
 constexpr std::int64_t price_of_broadcast(Index bytes, int members, Level level,
                                           const Machine& machine) {
   const Index steps = rounds(members), apart = bytes - bytes / max_of(1, members);
+  if (level != Level::network) return machine.transfer(bytes, steps, level);
   return std::min(machine.transfer(saturating_mul(steps, bytes), steps, level),
                   machine.transfer(saturating_mul(2, apart), 2 * steps, level));
 }

@@ -43,6 +43,7 @@ enum class Rest : std::uint8_t {
   there,   ///< as requested
   spread,  ///< as requested, and also split over the axes that only operands use: it is gathered at
            ///< the end
+  beside,  ///< the same over those of them along which nothing moves
   operand  ///< like the first operand that is split
 };
 /// How the operands come to the result.
@@ -50,6 +51,7 @@ struct MovingWay {
   Rest rest = Rest::there;
   AxisSet
       gathered;  ///< the axes, among those with movement, over which operands are gathered first
+  AxisSet moving = {};  ///< for Rest::beside: the axes with movement
 };
 
 /// The possible shardings of a result that is made from operands with as many dimensions.
@@ -71,17 +73,18 @@ class Resting {
         without_axes(without_unit_axes(out, mesh), open).with_partial(open, operand_.reduction);
     spare_ = spare_ - there_.used();
     list_.push_back(Rest::there);
-    const Sharding wide = at(Rest::spread, extents);
+    const Sharding wide = at({Rest::spread, {}}, extents);
     if (!(wide == there_)) list_.push_back(Rest::spread);
     const bool whole = operand_.used().empty() && open.empty();
     if (!whole && !(operand_ == there_) && !(operand_ == wide)) list_.push_back(Rest::operand);
   }
-  constexpr Sharding at(Rest rest, const Extents& extents) const {
-    if (rest == Rest::operand) return operand_;
-    if (rest == Rest::there) return there_;
+  constexpr Sharding at(const MovingWay& way, const Extents& extents) const {
+    if (way.rest == Rest::operand) return operand_;
+    if (way.rest == Rest::there) return there_;
     Dimensions all;
     for (int d = 0; d < extents.size(); ++d) all.push_back(d);
-    return spread(extents, there_, operand_, spare_, all, mesh_, whatever_extents_);
+    const AxisSet spare = way.rest == Rest::beside ? spare_ - way.moving : spare_;
+    return spread(extents, there_, operand_, spare, all, mesh_, whatever_extents_);
   }
   constexpr const FixedVector<Rest, 3>& list() const { return list_; }
 
@@ -148,14 +151,20 @@ constexpr void add_gathered_too(BestWay<Way>& best, Way way, const Make& make,
 }
 
 /// Returns the best plan make(way, process) among those whose result has one of the shardings
-/// `rests` while it is made. `make` adds to `moving` the axes over which data move.
+
 template <class Make>
 constexpr Plan best_moving(const Make& make, const FixedVector<Rest, 3>& rests,
                            const AxisSet& moving, int process, const PlanOptions& options) {
   BestWay<MovingWay> best(options);
   add_gathered_too(best, {}, make, moving, options);
-  for (const Rest rest : rests)
-    if (rest != Rest::there && !best.done()) best.add(make({rest, {}}, 0), {rest, {}});
+  for (const Rest rest : rests) {
+    if (rest == Rest::there || best.done()) continue;
+    best.add(make({rest, {}}, 0), {rest, {}});
+    // What one process has may go to all along some axes, and stay in shares along the others.
+    const MovingWay beside{Rest::beside, {}, moving};
+    if (rest == Rest::spread && !moving.empty() && !options.needs_alone)
+      best.add(make(beside, 0), beside);
+  }
   return process == 0 ? best.plan() : make(best.way(), process);
 }
 }  // namespace tessera::detail

@@ -358,14 +358,16 @@ constexpr std::int64_t price_of_region(const Step& step, const MoveWork& work, I
                                        const Machine& machine) {
   Index copied = 0, arriving = 0;
   for (const MemoryCopy& copy : work.local)
-    copied = saturating_add(copied, volume(copy.copy.extents));
-  const std::int64_t cost = machine.copy(saturating_add(
-      saturating_mul(copied, unit), saturating_add(work.send_bytes, work.receive_bytes)));
+    copied = saturating_add(copied, saturating_mul(volume(copy.copy.extents), unit));
+  const Index staged = saturating_add(work.send_bytes, work.receive_bytes);
+  if (step.kind == StepKind::communicate && work.call.kind == Collective::broadcast)
+    return saturating_add(  // the one that sends copies its own part while the others read
+        machine.copy(staged),
+        std::max(machine.copy(copied), price_of_broadcast(saturating_mul(work.call.bound, unit),
+                                                          work.call.members, step.level, machine)));
+  const std::int64_t cost = machine.copy(saturating_add(copied, staged));
   if (step.kind != StepKind::communicate) return cost;
   for (const Piece& piece : work.call.receive) arriving = saturating_add(arriving, piece.count);
-  if (work.call.kind == Collective::broadcast)
-    return saturating_add(cost, price_of_broadcast(saturating_mul(work.call.bound, unit),
-                                                   work.call.members, step.level, machine));
   const Index messages =
       max_of(message_count(work.call), static_cast<Index>(work.call.receive.size()));
   return saturating_add(

@@ -188,8 +188,9 @@ constexpr Plan plan_regions(const Taking& taken, const TensorDescs& operands,
   AxisSet moving;
   // The operands as they are, or gathered over some of the axes along which they would move.
   const auto make = [&](const detail::MovingWay& way, int at) {
+    moving = {};
     PlanBuilder build(taken.kind, mesh, at, options);
-    const Sharding made_so = rests.at(way.rest, taken.extents);
+    const Sharding made_so = rests.at(way, taken.extents);
     FixedVector<int, max_operands> slots;
     Regions split;
     for (int k = 0; k < operands.size(); ++k)
@@ -223,6 +224,7 @@ constexpr Plan plan_regions_each(const FixedVector<Taking, max_operands>& taking
   const detail::Resting rests({x.sharding}, out, takings[0].extents, mesh, options.contract);
   AxisSet moving;
   const auto make = [&](const detail::MovingWay& way, int at) {
+    moving = {};
     PlanBuilder build(takings[0].kind, mesh, at, options);
     const Sharding from = detail::without_axes(source, way.gathered);
     const int slot = build.reshard(build.operand(x, default_labels(x.rank())), from);
@@ -230,7 +232,7 @@ constexpr Plan plan_regions_each(const FixedVector<Taking, max_operands>& taking
     FixedVector<std::int8_t, max_operands> regions;
     bool fills = false;
     for (const Taking& one : takings) {
-      const Sharding made_so = rests.at(way.rest, one.extents);
+      const Sharding made_so = rests.at(way, one.extents);
       const Region region = detail::split_so(one.regions[0], from, made_so);
       moving = moving | moving_axes(region, mesh);
       fills = fills || one.fills;
