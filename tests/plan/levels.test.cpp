@@ -177,16 +177,22 @@ TEST_CASE("what a process sends, and what a group owns, are counted without look
     const Sharding from = some_sharding(random, 2, 3);
     const Sharding to = some_sharding(random, 2, 3);
     const Coordinates at = mesh.coordinates(random.below(mesh.processes()));
-    detail::SentTo looked;
-    detail::for_each_receiver(extents, from, to, mesh, at,
-                              [&](const Coordinates& peer, const Box& box) {
-                                if (peer == at) return;
-                                looked.elements += box.size();
-                                ++looked.messages;
-                              });
-    const detail::SentTo counted = detail::sent(extents, from, to, mesh, at);
-    CHECK(counted.elements == looked.elements);
-    CHECK(counted.messages == looked.messages);
+    const AxisSet alone = from.used(), others = to.used() - from.used();
+    for (const AxisSet over : {alone, alone | others}) {
+      detail::SentTo looked;
+      detail::for_each_receiver(extents, from, to, over, mesh, at,
+                                [&](const Coordinates& peer, const Box& box) {
+                                  if (peer == at) return;
+                                  looked.elements += box.size();
+                                  ++looked.messages;
+                                });
+      const detail::Sharing sharing(extents, from, to, over, mesh);
+      const detail::SentTo counted =
+          sharing.axes.empty() ? detail::sent(extents, from, to, mesh, at)
+                               : detail::sent_shared(extents, from, to, sharing, mesh, at, over);
+      CHECK(counted.elements == looked.elements);
+      CHECK(counted.messages == looked.messages);
+    }
 
     AxisGroup group = AxisSet::from_bits(static_cast<std::uint32_t>(random.below(8)));
     const int axis = random.below(3);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "support/dry_cases.hpp"
+#include "support/least_payload.hpp"
 
 using namespace tessera;
 using namespace support;
@@ -179,10 +180,11 @@ struct PlainChain {
   std::int64_t cost = 0;
 
   void apply(const detail::Move& move) {
-    const detail::Move staged = detail::in_levels(move, at, mesh, machine);
-    const bool levels =
-        detail::price(staged, at, mesh, machine) < detail::price(move, at, mesh, machine);
-    moves.push_back(levels ? staged : move);
+    moves.push_back(move);
+    for (const detail::Move& other : {detail::in_levels(move, at, mesh, machine),
+                                      detail::shared_by_replicas(move, at.sharding)})
+      if (detail::price(other, at, mesh, machine) < detail::price(moves.back(), at, mesh, machine))
+        moves.back() = other;
     cost = saturating_add(cost, detail::price(moves.back(), at, mesh, machine));
     at.sharding = move.to;
   }
@@ -288,4 +290,41 @@ TEST_CASE("reshard: the chain that is kept is the cheapest of all, each priced t
   }
   MESSAGE(chains << " cases of several moves");
   CHECK(chains > 1000);
+}
+
+TEST_CASE("reshard: replicas share the sending, so that the one with most sends the least") {
+  PlanOptions bytes_alone;
+  bytes_alone.machine.message_ps = bytes_alone.machine.copy_ps_per_kib = 1;
+  const auto payload = [&](const Extents& extents, const Sharding& from, const Sharding& to,
+                           const MeshShape& mesh) {
+    return detail::plan_reshard({DType::f64, extents, from}, to, mesh, 0, bytes_alone)
+        .payload_bytes();
+  };
+  const auto least = [](const Extents& extents, const Sharding& from, const Sharding& to,
+                        const MeshShape& mesh) {
+    return least_payload({DType::f64, extents, from}, {DType::f64, extents, to}, mesh);
+  };
+  // From two axes to a third, whose replicas each have what the others need; the same onto more
+  // axes.
+  const MeshShape cube{2, 2, 2}, grid{4, 2};
+  const Sharding two{{1, 2}, {}}, third{{0}, {}}, one{{1}, {}}, more{{0, 1}, {}};
+  CHECK(payload({96, 6}, two, third, cube) == least({96, 6}, two, third, cube));
+  CHECK(payload({96, 6}, one, more, grid) == least({96, 6}, one, more, grid));
+  Random random(seed_for("reshards and their bound", 43));
+  int cases = 0, at_the_bound = 0;
+  Index most = 0;
+  for (const MeshShape& mesh : {MeshShape{8}, MeshShape{2, 4}, cube, MeshShape{3, 2}})
+    for (int i = 0; i < 100; ++i) {
+      const Extents extents{48, 24, random.of<Index>({24, 48})};
+      const Sharding from = some_sharding(random, 3, mesh.rank()),
+                     to = some_sharding(random, 3, mesh.rank());
+      const Index bytes = payload(extents, from, to, mesh), bound = least(extents, from, to, mesh);
+      ++cases;
+      at_the_bound += bytes == bound;
+      CHECK(bytes >= bound);
+      if (bound > 0) most = max_of(most, 100 * bytes / bound);
+    }
+  MESSAGE(at_the_bound << " of " << cases << " are at the bound, " << most << " % at most");
+  CHECK(at_the_bound >= cases * 17 / 20);
+  CHECK(most <= 200);
 }

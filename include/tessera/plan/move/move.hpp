@@ -173,6 +173,14 @@ constexpr Move exchange_move(const Sharding& to, AxisSet group) {
   return move;
 }
 
+/// Returns the same exchange with the sending shared by the replicas along whose axes its receivers
+/// differ (plan/move/transfer.hpp), or another move as it is.
+constexpr Move shared_by_replicas(Move move, const Sharding& from) {
+  if (move.kind == StepKind::communicate && move.collective == Collective::exchange)
+    move.group = move.group | (move.to.used() - from.used());
+  return move;
+}
+
 /// Returns the move that combines partial values over `group` and leaves the result on all of it.
 constexpr Move reduce_move(const Sharding& from, AxisSet group) {
   Move move;

@@ -105,11 +105,17 @@ constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, con
       break;
     case Collective::collective_permute:
     case Collective::exchange: {
-      const SentTo traffic = sent(desc.extents, desc.sharding, move.to, mesh, at);
+      const Sharing sharing(desc.extents, desc.sharding, move.to, move.group, mesh);
+      const auto sent_to = [&](const AxisGroup& group) {
+        return sharing.axes.empty()
+                   ? sent(desc.extents, desc.sharding, move.to, mesh, at, group)
+                   : sent_shared(desc.extents, desc.sharding, move.to, sharing, mesh, at, group);
+      };
+      const SentTo traffic = sent_to(desc.sharding.used() | sharing.axes);
       n.payload = traffic.elements;
       n.messages = traffic.messages;
       if (far) {
-        const SentTo near = sent(desc.extents, desc.sharding, move.to, mesh, at, level.node);
+        const SentTo near = sent_to(level.node);
         n.network_payload = traffic.elements - near.elements;
         n.network_messages = traffic.messages - near.messages;
       }

@@ -10,6 +10,8 @@
 /// two more chains are tried: gather everything and slice again; and sum by a reduce-scatter and an
 /// all-gather.
 ///
+/// The replicas of a block may share the sending of an exchange.
+///
 /// Laws: from S to S there are no moves; slicing a replicated tensor communicates nothing; process
 /// 0's prices decide, so every process decides alike.
 #include <optional>
@@ -139,7 +141,11 @@ class MoveChain {
     if (!staged.near.empty())
       if (const std::int64_t cost = price(staged, at, *mesh_, *machine_); cost < leg.cost)
         leg = {staged, cost};
-    if (!accepted(move)) leg.cost = saturating_add(leg.cost, breach_cost);
+    const Move shared = shared_by_replicas(move, at.sharding);  // with more messages
+    if (!(shared.group == move.group) && accepted(shared))
+      if (const std::int64_t cost = price(shared, at, *mesh_, *machine_); cost < leg.cost)
+        leg = {shared, cost};
+    if (!accepted(leg.move)) leg.cost = saturating_add(leg.cost, breach_cost);
     return leg;
   }
 

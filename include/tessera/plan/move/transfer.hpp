@@ -10,7 +10,9 @@
 ///
 /// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives (its
 /// own included) are disjoint and cover its new block. Replicas: data comes from the owner that has
-/// the receiver's coordinates on the axes that do not split the source.
+/// the receiver's coordinates on the axes that do not split the source, or from the owners that
+/// differ along some of these axes, which share the sending: each sends an equal part of every box
+/// to those that do not hold it.
 #include <tessera/spec/block.hpp>
 
 namespace tessera::detail {
@@ -75,34 +77,86 @@ constexpr void for_each_member(AxisSet free, int axis, const MeshShape& mesh, Co
   at[axis] = saved;
 }
 
+/// How the owners of a box share the sending, where they differ along axes that do not split it.
+struct Sharing {
+  AxisSet axes;
+  int dim = 0;  ///< along which every box is cut: the longest, where boxes are largest
+
+  /// Of an exchange over `group`: its axes that do not split the source.
+  constexpr Sharing(const Extents& extents, const Sharding& from, const Sharding& to, AxisSet group,
+                    const MeshShape& mesh)
+      : axes(group - from.used()) {
+    if (axes.empty()) return;
+    const Coordinates origin(mesh.rank(), 0);
+    Index longest = 0;
+    for (int d = 0; d < extents.size(); ++d) {
+      const Index n = min_of(block(extents[d], from[d], mesh, origin).size(),
+                             block(extents[d], to[d], mesh, origin).size());
+      if (n > longest) dim = d;
+      longest = max_of(longest, n);
+    }
+  }
+  /// Returns the part of an interval along `dim` that the process at `at` sends.
+  constexpr Interval part(Interval whole, const MeshShape& mesh, const Coordinates& at) const {
+    return split(whole, mesh.group_size(axes), mesh.place_in_group(axes, at));
+  }
+};
+/// Returns whether two processes hold the same block.
+constexpr bool hold_the_same(const Sharding& s, const MeshShape& mesh, const Coordinates& a,
+                             const Coordinates& b) {
+  const AxisSet used = s.used();
+  for (int axis = 0; axis < mesh.rank(); ++axis)
+    if (used.contains(axis) && a[axis] != b[axis]) return false;
+  return true;
+}
+
 /// Calls visit(peer, box) for every process that needs a non-empty box of the block that the
-/// process at `self` owns.
+/// process at `self` owns, in an exchange over `group`.
 template <class Visit>
 constexpr void for_each_receiver(const Extents& extents, const Sharding& from, const Sharding& to,
-                                 const MeshShape& mesh, const Coordinates& self,
+                                 AxisSet group, const MeshShape& mesh, const Coordinates& self,
                                  const Visit& visit) {
   const Box mine = block(extents, from, mesh, self);
   if (mine.empty()) return;
-  const AxisSet free = from.used();
+  const Sharing sharing(extents, from, to, group, mesh);
+  const AxisSet free = from.used() | sharing.axes;
   const AxisSet unbound =
       free - to.used();  // these axes do not matter to the receiver: all of them receive
   Coordinates at = self;
   Box box = mine;
+  const auto visit_part = [&](const Coordinates& peer, const Box& whole) {
+    if (sharing.axes.empty() || peer == self) return visit(peer, whole);
+    if (hold_the_same(from, mesh, peer, self)) return;
+    Box part = whole;
+    part[sharing.dim] = sharing.part(whole[sharing.dim], mesh, self);
+    if (!part.empty()) visit(peer, part);
+  };
   detail::for_each_member(unbound, 0, mesh, at, [&] {
-    detail::for_each_overlap(extents, to, mine, 0, free, mesh, at, box, visit);
+    detail::for_each_overlap(extents, to, mine, 0, free, mesh, at, box, visit_part);
   });
 }
 
 /// Calls visit(peer, box) for every process that owns a non-empty box of the block that the process
-/// at `self` needs.
+/// at `self` needs, in an exchange over `group`.
 template <class Visit>
 constexpr void for_each_sender(const Extents& extents, const Sharding& from, const Sharding& to,
-                               const MeshShape& mesh, const Coordinates& self, const Visit& visit) {
+                               AxisSet group, const MeshShape& mesh, const Coordinates& self,
+                               const Visit& visit) {
   const Box needed = block(extents, to, mesh, self);
   if (needed.empty()) return;
+  const Sharing sharing(extents, from, to, group, mesh);
   Coordinates at = self;
   Box box = needed;
-  detail::for_each_overlap(extents, from, needed, 0, from.used(), mesh, at, box, visit);
+  const auto visit_parts = [&](const Coordinates& owner, const Box& whole) {
+    if (sharing.axes.empty() || owner == self) return visit(owner, whole);
+    Coordinates sender = owner;
+    for_each_member(sharing.axes, 0, mesh, sender, [&] {
+      Box part = whole;
+      part[sharing.dim] = sharing.part(whole[sharing.dim], mesh, sender);
+      if (!part.empty()) visit(sender, part);
+    });
+  };
+  detail::for_each_overlap(extents, from, needed, 0, from.used(), mesh, at, box, visit_parts);
 }
 
 /// The parts of one dimension that meet an interval: how much of it they hold, and how many are
@@ -142,15 +196,19 @@ constexpr Places places(const AxisGroup& group, int axis, const MeshShape& mesh,
   return {run, run + group.inner, 1};
 }
 
-/// Returns the parts of `target` in one dimension that the members of `group` hold; the process at
-/// `at` is a member. By arithmetic: parts wholly within `target` are alike, so each level of
+/// Returns the parts of `target` in one dimension that the members of `group` hold, or of each of
+/// them that which the process at `at` sends, where it shares the sending along this dimension; it
+/// is a member. By arithmetic: parts wholly within `target` are alike, so each level of
 /// nesting needs at most the first, one in the middle and the last two, for any size of the mesh.
 constexpr Parts parts_of_group(Interval piece, Interval target, AxisList axes, int i,
-                               const AxisGroup& group, const MeshShape& mesh,
-                               const Coordinates& at) {
+                               const AxisGroup& group, const MeshShape& mesh, const Coordinates& at,
+                               const Sharing* sharing = nullptr) {
   const Interval overlap = intersect(piece, target);
   if (overlap.size() == 0) return {};
-  if (i == axes.size()) return {overlap.size(), 1};
+  if (i == axes.size()) {
+    const Index n = sharing == nullptr ? overlap.size() : sharing->part(overlap, mesh, at).size();
+    return {n, n > 0};
+  }
   const int axis = axes[i];
   const Places members = places(group, axis, mesh, at);
   const Index width = ceil_div(piece.size(), mesh[axis]);
@@ -159,7 +217,8 @@ constexpr Parts parts_of_group(Interval piece, Interval target, AxisList axes, i
   Parts sum;
   const auto add = [&](Index part, Index times) {
     if (times > 0)
-      sum.add(parts_of_group(split(piece, mesh[axis], part), target, axes, i + 1, group, mesh, at),
+      sum.add(parts_of_group(split(piece, mesh[axis], part), target, axes, i + 1, group, mesh, at,
+                             sharing),
               times);
   };
   add(first, members.within(first, first + 1));
@@ -246,5 +305,29 @@ constexpr SentTo sent(const Extents& extents, const Sharding& from, const Shardi
 constexpr SentTo sent(const Extents& extents, const Sharding& from, const Sharding& to,
                       const MeshShape& mesh, const Coordinates& self) {
   return sent(extents, from, to, mesh, self, from.used());
+}
+/// Returns the same where the owners of a box share the sending: to the members that need it, less
+/// those that hold it.
+constexpr SentTo sent_shared(const Extents& extents, const Sharding& from, const Sharding& to,
+                             const Sharing& sharing, const MeshShape& mesh, const Coordinates& self,
+                             const AxisGroup& group) {
+  const Box mine = block(extents, from, mesh, self);
+  const auto without = [](AxisGroup some, AxisSet axes) {
+    some.axes = some.axes - axes;
+    if (some.is_divided() && axes.contains(some.divided)) some.divided = -1;
+    return some;
+  };
+  const auto needed_by = [&](const AxisGroup& members) {
+    Parts all{1, 1};
+    for (int d = 0; d < extents.size(); ++d) {
+      const Parts parts = parts_of_group({0, extents[d]}, mine[d], to[d], 0, members, mesh, self,
+                                         d == sharing.dim ? &sharing : nullptr);
+      all = {saturating_mul(all.elements, parts.elements), saturating_mul(all.count, parts.count)};
+    }
+    return Parts{}.add(all, mesh.group_size(without(members, to.used())));
+  };
+  const Parts all = needed_by(group), held = needed_by(without(group, from.used()));
+  return {all.elements - held.elements, all.count - held.count,
+          intersect(mine, block(extents, to, mesh, self)).size()};
 }
 }  // namespace tessera::detail

@@ -143,11 +143,11 @@ class CollectiveWork {
     };
     const Tensor& t = tensors_[0];
     std::vector<Part> out, in;
-    for_each_receiver(t.from.extents, t.from.sharding, t.to, mesh_, at_,
+    for_each_receiver(t.from.extents, t.from.sharding, t.to, step_.group, mesh_, at_,
                       [&](const Coordinates& peer, const Box& box) {
                         out.push_back({mesh_.place_in_group(step_.group, peer), box});
                       });
-    for_each_sender(t.from.extents, t.from.sharding, t.to, mesh_, at_,
+    for_each_sender(t.from.extents, t.from.sharding, t.to, step_.group, mesh_, at_,
                     [&](const Coordinates& peer, const Box& box) {
                       in.push_back({mesh_.place_in_group(step_.group, peer), box});
                     });
