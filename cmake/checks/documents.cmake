@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# cmake -D ROOT=<repository> -P documents.cmake: every path that a document names in backticks exists,
-# so that a renamed file is renamed in the documents too.
+# cmake -D ROOT=<repository> -P documents.cmake: every path that a document names in backticks exists, every link leads to a
+# file, and a text after the comment <!-- golden: x.txt --> is that file of tests/golden/, so that a document changes with what it
+# speaks of.
 cmake_minimum_required(VERSION 3.25)
 set(count 0)
-foreach(document IN ITEMS README.md DESIGN.md CONTRIBUTING.md)
+file(GLOB_RECURSE pages RELATIVE "${ROOT}" "${ROOT}/docs/*.md")
+foreach(document IN LISTS pages ITEMS README.md DESIGN.md CONTRIBUTING.md SECURITY.md)
   if(NOT EXISTS "${ROOT}/${document}")
     message(SEND_ERROR "${document} does not exist.")
     continue()
   endif()
+  cmake_path(GET document PARENT_PATH folder)
   file(READ "${ROOT}/${document}" text)
+  string(REGEX MATCHALL "<!-- golden: [^ ]+ -->" goldens "${text}")
+  foreach(golden IN LISTS goldens)
+    string(REGEX REPLACE "<!-- golden: ([^ ]+) -->" "\\1" name "${golden}")
+    file(READ "${ROOT}/tests/golden/${name}" wanted)
+    string(FIND "${text}" "${golden}\n```text\n${wanted}```\n" found)
+    if(found EQUAL -1)
+      message(SEND_ERROR "${document} has another text than tests/golden/${name}.")
+    endif()
+  endforeach()
   # [ and ] would split the list of matches, and no path has them.
   string(REGEX REPLACE "[][]" "|" text "${text}")
-  string(REGEX MATCHALL "[`(](include|tests|examples|cmake|benchmarks|tessera|\\.ci)/[^`() \n;,:#]*" paths "${text}")
+  string(REGEX MATCHALL "`(include|tests|examples|cmake|benchmarks|docs|tessera|\\.ci)/[^`() \n;,:#]*" paths "${text}")
   foreach(path IN LISTS paths)
     string(SUBSTRING "${path}" 1 -1 path)
     if(path MATCHES "[<>{}…]")  # a pattern for the reader
@@ -26,6 +38,16 @@ foreach(document IN ITEMS README.md DESIGN.md CONTRIBUTING.md)
       endif()
     elseif(NOT EXISTS "${ROOT}/${place}")
       message(SEND_ERROR "${document} names `${path}`, which does not exist.")
+    endif()
+  endforeach()
+  string(REGEX MATCHALL "\\|\\([^)#: ]+[#)]" links "${text}")  # [text](place) by now
+  foreach(link IN LISTS links)
+    string(REGEX REPLACE "^\\|\\((.*)[#)]$" "\\1" link "${link}")
+    if(link MATCHES "^[A-Za-z0-9_./-]+\\.[a-z]+$")
+      math(EXPR count "${count} + 1")
+      if(NOT EXISTS "${ROOT}/${folder}/${link}")
+        message(SEND_ERROR "${document} links to ${link}, which does not exist.")
+      endif()
     endif()
   endforeach()
   foreach(name IN ITEMS README.md DESIGN.md CONTRIBUTING.md CHANGELOG.md LICENSE CMakeLists.txt CMakePresets.json)

@@ -6,13 +6,17 @@
 ///
 /// An example is the first indented block of the comment that a header opens with. What stands at
 /// the level of a namespace (namespaces, templates, structs, a main) is put there, the rest into a
-/// function; an expression that is no statement, or compares with ==, <=, >= or !=, becomes a
-/// CHECK. CONTEXTS holds what examples take for granted: what comes before the first section is put
-/// at the top, and a section `//// comm/arena.hpp` before that header's example. After the name may
-/// stand `compiled only` (the example is not run), `on 4 processes` (it is run on a loopback of so
-/// many, with `transport` at hand) `declarations` (it is no function's inside) or `outline` (it is
-/// for the reader's eyes alone). Of a document, README.md, the blocks of C++ are taken. A header
-/// without an example, and a section without a header, are errors.
+/// function; an expression that compares with ==, <=, >= or !=, or calls allclose, becomes a CHECK.
+/// CONTEXTS holds what examples take for granted: what comes before the first section is put at the
+/// top, and a section `//// comm/arena.hpp` before that header's example. After the name may stand
+/// `compiled only` (the example is not run), `on 4 processes` (it is run on a loopback of so many,
+/// with `transport` at hand) `declarations` (it is no function's inside) or `outline` (it is for
+/// the reader's eyes alone). A header without an example, and a section without a header, are
+/// errors.
+///
+/// A document, such as README.md, is handled in the same way: its blocks of C++ are one example.
+/// Its `using` declarations and functions stand in the namespace too. A block with a main is a
+/// program by itself, which is compiled alone and not run.
 #include <cctype>
 #include <fstream>
 #include <iostream>
@@ -53,15 +57,29 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
 
-/// Returns the blocks of C++ of a document.
-std::vector<Line> blocks_of(const std::vector<Line>& lines) {
-  std::vector<Line> blocks;
-  bool inside = false;
+/// The C++ of a document: its programs, and all other blocks as one example.
+struct Blocks {
+  std::vector<std::vector<Line>> programs;
+  std::vector<Line> example;
+};
+
+Blocks blocks_of(const std::vector<Line>& lines) {
+  Blocks blocks;
+  std::vector<Line> block;
+  bool inside = false, program = false;
   for (const Line& line : lines) {
-    if (line.text.rfind("```", 0) == 0)
-      inside = line.text == "```cpp";
-    else if (inside)
-      blocks.push_back(line);
+    if (line.text.rfind("```", 0) != 0) {
+      if (inside) block.push_back(line);
+      program = program || (inside && line.text.rfind("int main(", 0) == 0);
+      continue;
+    }
+    if (program)
+      blocks.programs.push_back(block);
+    else
+      blocks.example.insert(blocks.example.end(), block.begin(), block.end());
+    block.clear();
+    program = false;
+    inside = !inside && line.text == "```cpp";
   }
   return blocks;
 }
@@ -78,6 +96,26 @@ std::vector<Line> example_of(const std::vector<Line>& lines) {
       break;
   }
   return example;
+}
+
+bool starts_with_any(const std::string& text, std::initializer_list<const char*> words) {
+  for (const std::string word : words)
+    if (text.rfind(word, 0) == 0 &&
+        (text.size() == word.size() ||
+         (std::isalnum(static_cast<unsigned char>(text[word.size()])) == 0 &&
+          text[word.size()] != '_')))
+      return true;
+  return false;
+}
+
+/// Returns whether a function is defined: its type and name, parameters, and a brace.
+bool defines_function(const std::string& text) {
+  const std::string head = trimmed(text.substr(0, text.find('{')));
+  const auto parameters = head.find('(');
+  return parameters != std::string::npos && head.back() == ')' &&
+         !starts_with_any(head, {"for", "if", "while", "switch", "return", "auto", "const"}) &&
+         head.substr(0, parameters).find_first_of("=.") == std::string::npos &&
+         head.substr(0, parameters).find(' ') != std::string::npos;
 }
 
 /// A piece of an example: a statement, a declaration or an expression.
@@ -121,11 +159,8 @@ std::vector<Piece> pieces_of(const std::string& path, const std::vector<Line>& e
       }
       if (depth == 0 && c == '{') {
         const std::string& t = piece.text;
-        const std::string before = trimmed(t);
         definition = t.rfind("namespace", 0) == 0 || t.rfind("struct", 0) == 0 ||
-                     t.rfind("for", 0) == 0 || t.rfind("if", 0) == 0 ||
-                     (before.back() == ')' && t.rfind("int main", 0) == 0) ||
-                     (before.back() == ')' && t.rfind("void", 0) == 0);
+                     t.rfind("for", 0) == 0 || t.rfind("if", 0) == 0 || defines_function(t);
       }
       if (c == '(' || c == '{' || c == '[') ++depth;
       if (c == ')' || c == '}' || c == ']') --depth;
@@ -149,16 +184,6 @@ std::vector<Piece> pieces_of(const std::string& path, const std::vector<Line>& e
          ": a bracket of the example is not closed");
   end(false);
   return pieces;
-}
-
-bool starts_with_any(const std::string& text, std::initializer_list<const char*> words) {
-  for (const std::string word : words)
-    if (text.rfind(word, 0) == 0 &&
-        (text.size() == word.size() ||
-         (std::isalnum(static_cast<unsigned char>(text[word.size()])) == 0 &&
-          text[word.size()] != '_')))
-      return true;
-  return false;
 }
 
 /// Returns whether a comparison, and no assignment, stands outside of brackets and templates'
@@ -188,9 +213,9 @@ bool compares(const std::string& text) {
   return found;
 }
 
-bool belongs_to_a_namespace(const std::string& text) {
-  return starts_with_any(text, {"namespace", "template", "struct", "int main"}) ||
-         text.rfind("#", 0) == 0;
+bool belongs_to_a_namespace(const std::string& text, bool document) {
+  return starts_with_any(text, {"namespace", "template", "struct"}) || defines_function(text) ||
+         text.rfind("#", 0) == 0 || (document && starts_with_any(text, {"using"}));
 }
 
 void place(std::ostream& out, const std::string& path, int number) {
@@ -209,8 +234,19 @@ void write_example(std::ostream& out, const std::string& root, const std::string
                    const std::string& contexts, Context* context, int index) {
   const bool document = header.ends_with(".md");
   const std::string path = root + (document ? "/" : "/include/tessera/") + header;
-  const std::vector<Line> example =
-      document ? blocks_of(lines_of(path)) : example_of(lines_of(path));
+  const Blocks blocks =
+      document ? blocks_of(lines_of(path)) : Blocks{{}, example_of(lines_of(path))};
+  const std::vector<Line>& example = blocks.example;
+  for (const auto& program : blocks.programs) {
+    out << "\nnamespace program_" << index << "_" << program.front().number << " {\n";
+    for (const Line& line : program) {
+      if (line.text.rfind("#include", 0) == 0) continue;
+      place(out, path, line.number);
+      out << line.text << "\n";
+    }
+    out << "}\n";
+  }
+  if (example.empty() && document) return;
   if (example.empty()) fail(path + ":1: the header has no example; see CONTRIBUTING.md");
   const std::string mode = context == nullptr ? "" : context->mode;
   if (mode == "outline") return;
@@ -234,14 +270,14 @@ void write_example(std::ostream& out, const std::string& root, const std::string
     return;
   }
   for (const Piece& piece : pieces)
-    if (belongs_to_a_namespace(piece.text) && piece.text.rfind("#include", 0) != 0) {
+    if (belongs_to_a_namespace(piece.text, document) && piece.text.rfind("#include", 0) != 0) {
       place(out, path, piece.number);
       out << piece.text << "\n";
     }
   place(out, path, example.front().number);
   const bool run = mode != "compiled only";
   if (run)
-    out << "TEST_CASE(\"the example of tessera/" << header << "\") {\n";
+    out << "TEST_CASE(\"the example of " << (document ? "" : "tessera/") << header << "\") {\n";
   else
     out << "[[maybe_unused]] static void example() {\n";
   const bool parallel = mode.rfind("on ", 0) == 0;
@@ -250,13 +286,14 @@ void write_example(std::ostream& out, const std::string& root, const std::string
         << ", [&]([[maybe_unused]] std::shared_ptr<tessera::Transport> transport) {\n";
   write_context(out, contexts, context);
   for (const Piece& piece : pieces) {
-    if (belongs_to_a_namespace(piece.text)) continue;
+    if (belongs_to_a_namespace(piece.text, document)) continue;
     place(out, path, piece.number);
     std::string text = piece.text;
     const bool statement = starts_with_any(text, {"auto", "const", "constexpr", "static_assert",
                                                   "using", "for", "if", "throw", "return"});
-    if (!statement && text.back() == ';' && compares(text)) text.pop_back();
-    if (!statement && compares(text))
+    const bool check = !statement && (compares(text) || starts_with_any(text, {"allclose"}));
+    if (check && text.back() == ';') text.pop_back();
+    if (check)
       out << "CHECK((" << text << "));\n";
     else
       out << text << (piece.ended ? "\n" : ";\n");

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Builds tests/install/user with Tessera got in one way, word for word as README.md says it, and runs that on two processes.
-#   CASE    find_package, add_subdirectory (or openmpi: the same with that MPI) or fetch_content (with tessera::compiled and
-#           precompiled headers); plan_installed, plan_package (a package of the plans alone) and plan_subdirectory, where
-#           nothing but the standard library can be found; parents_targets, where the project around has found everything
+# Builds README.md's application with Tessera got in one way, word for word as the documents say it, runs it on as many
+# processes as README.md does, and compares what it prints with what README.md says that it prints.
+#   CASE    add_subdirectory: README.md's own folder; find_package, fetch_content (with tessera::compiled and precompiled headers)
+#           and openmpi (add_subdirectory with that MPI), by tests/install/user; plan_installed, plan_package (a package of the
+#           plans alone) and plan_subdirectory, where nothing but the standard library can be found; parents_targets, where the
+#           project around has found everything
 cmake_minimum_required(VERSION 3.25)
 
 function(step)
@@ -14,15 +16,21 @@ function(step)
   endif()
 endfunction()
 
-# Writes the block of README.md that begins with the named command to a file: how Tessera is got, or how the program `user` uses it.
-function(from_readme file command)
-  file(READ "${ROOT}/README.md" text)
-  string(REGEX MATCH "```cmake\n(${command}[^`]*)```" found "${text}")
+# Sets `result` to the block of a document that begins with `start`, a regular expression.
+function(block_of result document language start)
+  file(READ "${ROOT}/${document}" text)
+  string(REGEX MATCH "```${language}\n(${start}[^`]*)```" found "${text}")
   if(NOT found)
-    message(FATAL_ERROR "README.md has no block of cmake that begins with ${command}.")
+    message(FATAL_ERROR "${document} has no block ```${language} that begins with ${start}.")
   endif()
-  string(REPLACE "target_link_libraries(app PRIVATE tessera::tessera)\n" "" block "${CMAKE_MATCH_1}")
-  string(REPLACE "(app " "(user " block "${block}")
+  set(${result} "${CMAKE_MATCH_1}" PARENT_SCOPE)
+endfunction()
+
+# Writes the block of docs/install.md that begins with the named command to a file: how Tessera is got, or how the program `app`
+# uses it.
+function(from_page file command)
+  block_of(block docs/install.md cmake "${command}")
+  string(REPLACE "target_link_libraries(app PRIVATE tessera::tessera)\n" "" block "${block}")
   file(WRITE "${file}" "${block}")
 endfunction()
 
@@ -31,27 +39,35 @@ set(nothing -DCMAKE_DISABLE_FIND_PACKAGE_Kokkos=ON -DCMAKE_DISABLE_FIND_PACKAGE_
   -DPLAN_ONLY=ON)
 set(here "-DKokkos_DIR=${Kokkos_DIR}" "-Dfmt_DIR=${fmt_DIR}" "-DTESSERA_MPI=${MPI}")
 file(REMOVE_RECURSE "${user}")
-file(WRITE "${user}/way.cmake" "")
+set(way "${user}/way.cmake")
 set(options ${here})
-if(CASE STREQUAL "find_package")
-  from_readme("${user}/way.cmake" find_package)
-elseif(CASE MATCHES "^(add_subdirectory|openmpi)$")
-  from_readme("${user}/way.cmake" add_subdirectory)
+set(source "${CMAKE_CURRENT_LIST_DIR}/user")
+block_of(program README.md cpp "#include <tessera/tessera.hpp>")
+file(WRITE "${user}/app.cpp" "${program}")
+if(CASE STREQUAL "add_subdirectory")
+  set(source "${user}")
+  set(way "${user}/CMakeLists.txt")
+  block_of(block README.md cmake cmake_minimum_required)
+  file(WRITE "${way}" "${block}")
+elseif(CASE STREQUAL "find_package")
+  from_page("${way}" find_package)
+elseif(CASE STREQUAL "openmpi")
+  from_page("${way}" add_subdirectory)
 elseif(CASE STREQUAL "fetch_content")
-  from_readme("${user}/way.cmake" "include\\(FetchContent")
-  from_readme("${user}/uses.cmake" "target_link_libraries\\(app PRIVATE tessera::compiled")
+  from_page("${way}" "include\\(FetchContent")
+  from_page("${user}/uses.cmake" "target_link_libraries\\(app PRIVATE tessera::compiled")
   list(APPEND options "-DFETCHCONTENT_SOURCE_DIR_TESSERA=${ROOT}" "-DUSES=${user}/uses.cmake")
 elseif(CASE STREQUAL "plan_installed")
-  file(WRITE "${user}/way.cmake" "find_package(tessera REQUIRED COMPONENTS plan)\n")
+  file(WRITE "${way}" "find_package(tessera REQUIRED COMPONENTS plan)\n")
   set(options ${nothing})
 elseif(CASE STREQUAL "plan_package")
-  from_readme("${user}/way.cmake" find_package)
+  from_page("${way}" find_package)
   set(options ${nothing})
 elseif(CASE STREQUAL "plan_subdirectory")
-  from_readme("${user}/way.cmake" add_subdirectory)
+  from_page("${way}" add_subdirectory)
   set(options ${nothing} -DTESSERA_PLAN_ONLY=ON)
 elseif(CASE STREQUAL "parents_targets")
-  from_readme("${user}/way.cmake" add_subdirectory)
+  from_page("${way}" add_subdirectory)
   set(options "-DPARENT=${CMAKE_CURRENT_LIST_DIR}/user/parent.cmake")
 else()
   message(FATAL_ERROR "There is no case '${CASE}'.")
@@ -65,25 +81,41 @@ endif()
 if(CASE MATCHES "find_package|installed|package$")
   step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${user}/prefix")
   list(APPEND options "-DCMAKE_PREFIX_PATH=${user}/prefix")
-elseif(NOT CASE STREQUAL "fetch_content")  # as the README has it: tessera is a folder of the project
-  file(READ "${user}/way.cmake" block)
+elseif(NOT CASE STREQUAL "fetch_content")  # as the page has it: tessera is a folder of the project
+  file(READ "${way}" block)
   string(REPLACE "add_subdirectory(tessera)" "add_subdirectory(\"${ROOT}\" tessera)" block "${block}")
-  file(WRITE "${user}/way.cmake" "${block}")
+  file(WRITE "${way}" "${block}")
 endif()
 if(CCACHE)
   set(ENV{CMAKE_CXX_COMPILER_LAUNCHER} "${CCACHE}")
 endif()
 
-step("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/user" -B "${user}/build" -G "${GENERATOR}"
-  "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DWAY=${user}/way.cmake" ${options})
+step("${CMAKE_COMMAND}" -S "${source}" -B "${user}/build" -G "${GENERATOR}"
+  "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DWAY=${way}" "-DAPP=${user}/app.cpp" ${options})
 if(CASE STREQUAL "parents_targets")
   return()  # which have nothing behind them
 endif()
 step("${CMAKE_COMMAND}" --build "${user}/build")
-step("${user}/build/plan_only")
+
+# must_print(START COMMAND…): runs a program, which prints README.md's block that begins with START.
+function(must_print start)
+  block_of(wanted README.md "" "${start}")
+  list(JOIN ARGN " " words)
+  message(STATUS "${words}")
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE printed RESULT_VARIABLE failed)
+  if(failed OR NOT printed STREQUAL wanted)
+    message(FATAL_ERROR "${words} printed\n${printed}and README.md says\n${wanted}")
+  endif()
+endfunction()
+if(NOT CASE STREQUAL "add_subdirectory")
+  must_print("einsum on data=2" "${user}/build/plan_only")
+endif()
 if(NOT CASE MATCHES "^plan")
-  separate_arguments(MPIEXEC UNIX_COMMAND "${MPIEXEC}")
-  step(${MPIEXEC} "${user}/build/user")
+  file(READ "${ROOT}/README.md" readme)
+  string(REGEX MATCH "mpiexec -n ([0-9]+) build/app" line "${readme}")
+  string(REPLACE "@" "${CMAKE_MATCH_1}" mpiexec "${MPIEXEC}")
+  separate_arguments(mpiexec UNIX_COMMAND "${mpiexec}")
+  must_print("einsum on rows=4" ${mpiexec} "${user}/build/app")
 endif()
 if(NOT EXISTS "${user}/prefix")  # a guest is not installed unless asked
   step("${CMAKE_COMMAND}" --install "${user}/build" --prefix "${user}/prefix")

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// @file
 /// Plans alone: built without Kokkos and without MPI. README's own plan, checked while compiling,
-/// and printed.
+/// and printed; install.cmake compares the text.
 #include <cstdio>
-#include <string>
 
 #include <tessera/plan.hpp>
 #include <tessera/version.hpp>
@@ -25,12 +24,6 @@ constexpr auto moved = plan<P<_, data>>(like<Tensor<data, _>>(1000, 600), sizes<
 static_assert(moved.count(all_to_all) == 1 && moved.payload_bytes() == 500 * 300 * 4);
 
 int main() {
-  const std::string text = to_string(p);
-  std::fputs(text.c_str(), stdout);
-  const bool named =
-      text.find("einsum on data=2 x model=4, most on one process\n") == 0 &&
-      text.find(
-          "  all-gather over model  ->   bsm P<data,_,_> in 4 panels, the own part left  "
-          "30 MiB, 2 messages\n") != std::string::npos;
-  return named && version == Version{0, 1, 0} ? 0 : 1;
+  std::fputs(to_string(p).c_str(), stdout);
+  return version == Version{0, 1, 0} ? 0 : 1;
 }

@@ -21,7 +21,7 @@
 
 namespace tessera::detail {
 
-/// All variables that are read; README.md says what each means.
+/// All variables that are read; docs/settings.md says what each means.
 inline constexpr std::string_view known_variables[] = {"TESSERA_ARENA_BYTES",
                                                        "TESSERA_CHECK",
                                                        "TESSERA_LARGE_CALLS",
