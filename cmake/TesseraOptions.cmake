@@ -10,6 +10,7 @@ endif()
 option(TESSERA_TESTS "Build the tests" ${all_of_it})
 option(TESSERA_EXAMPLES "Build the examples" ${all_of_it})
 option(TESSERA_BENCHMARKS "Build the benchmarks" ${all_of_it})
+option(TESSERA_DOCS "Have a target `docs`, which builds the site" OFF)
 option(TESSERA_INSTALL "Install the package" ${PROJECT_IS_TOP_LEVEL})
 
 # Only the presets switch this on: a plain `cmake -B build` changes nothing outside its build tree.
@@ -29,9 +30,9 @@ option(TESSERA_WITH_CUDNN "Use cuDNN for local convolutions where Kokkos has CUD
 set(TESSERA_SANITIZE "" CACHE STRING "Sanitizer of the tests: empty, address (with undefined behaviour) or thread")
 set_property(CACHE TESSERA_SANITIZE PROPERTY STRINGS "" address thread)
 
-if(TESSERA_PLAN_ONLY AND (TESSERA_TESTS OR TESSERA_EXAMPLES OR TESSERA_BENCHMARKS))
-  message(FATAL_ERROR "TESSERA_PLAN_ONLY=ON leaves out what tests, examples and benchmarks run; set TESSERA_TESTS, "
-    "TESSERA_EXAMPLES and TESSERA_BENCHMARKS OFF.")
+if(TESSERA_PLAN_ONLY AND (TESSERA_TESTS OR TESSERA_EXAMPLES OR TESSERA_BENCHMARKS OR TESSERA_DOCS))
+  message(FATAL_ERROR "TESSERA_PLAN_ONLY=ON leaves out what tests, examples, benchmarks and the site's lessons run; set TESSERA_TESTS, "
+    "TESSERA_EXAMPLES, TESSERA_BENCHMARKS and TESSERA_DOCS OFF.")
 endif()
 if(NOT TESSERA_MPI MATCHES "^(mpich|openmpi)?$")
   message(FATAL_ERROR "TESSERA_MPI is '${TESSERA_MPI}'; it may be empty, 'mpich' or 'openmpi'.")

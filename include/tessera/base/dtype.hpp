@@ -109,6 +109,7 @@ constexpr const DTypeFacts& facts_of(DType type) {
 }
 }  // namespace detail
 
+/// Return parts of a type's facts: its size in bytes, its name, its kind.
 constexpr std::size_t size_of(DType type) { return detail::facts_of(type).size; }
 constexpr std::string_view name_of(DType type) { return detail::facts_of(type).name; }
 constexpr bool is_real(DType type) { return detail::facts_of(type).kind == DTypeKind::real; }

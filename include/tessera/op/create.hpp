@@ -161,6 +161,7 @@ Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
   return zeros<Tensor>(mesh, detail::to_extents(n...), Where{});
 }
 
+/// The same of ones.
 template <TypedTensor Tensor>
 Tensor ones(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
             Where where = Where::here()) {

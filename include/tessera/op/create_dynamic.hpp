@@ -53,6 +53,7 @@ DynamicTensor zeros(const DynamicMesh& mesh, const Extents& extents, const Shard
   return detail::filled<T>(mesh, extents, sharding, T{}, call.site("zeros"));
 }
 
+/// The same of ones.
 template <Element T>
 DynamicTensor ones(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                    const DynamicCall& call = Where::here()) {

@@ -54,6 +54,7 @@ template <class M, class... A> constexpr AxisSet axes_of() {
 }
 }  // namespace detail
 
+/// A collective of this kind over these axes.
 constexpr Over over(Collective kind, AxisSet axes) { return {kind, axes}; }
 template <class M, class... A> constexpr Over over(Collective kind) {
   return {kind, detail::axes_of<M, A...>()};

@@ -19,6 +19,7 @@
 #include <tessera/plan/region/regroup.hpp>
 
 namespace tessera {
+/// Returns the number of elements of a piece.
 constexpr Index volume(const detail::RegionPiece& piece) {
   Index product = 1;
   for (const detail::Strand& s : piece) product = saturating_mul(product, s.count);

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# cmake -D SETTINGS=<file> -P build.cmake: builds the site; cmake/TesseraDocs.cmake writes the settings. The lessons are run, pages
+# and headers made by site.py, then the pages built by MkDocs and the reference by doxygen. Any warning is an error.
+cmake_minimum_required(VERSION 3.25)
+include("${SETTINGS}")
+file(REMOVE_RECURSE "${OUT}/pages" "${OUT}/headers" "${OUT}/site" "${OUT}/ran")
+file(MAKE_DIRECTORY "${OUT}/ran")
+
+set(ran)
+foreach(lesson IN LISTS LESSONS)
+  message(STATUS "${shown_${lesson}}")
+  execute_process(COMMAND ${command_${lesson}} WORKING_DIRECTORY "${OUT}/ran" OUTPUT_FILE "${OUT}/ran/${lesson}.txt"
+    RESULT_VARIABLE failed ERROR_VARIABLE error)
+  if(failed)
+    message(FATAL_ERROR "${lesson} failed:\n${error}")
+  endif()
+  list(APPEND ran --ran "${lesson}=${shown_${lesson}}=${OUT}/ran/${lesson}.txt")
+endforeach()
+
+execute_process(COMMAND "${PYTHON}" "${ROOT}/cmake/docs/site.py" "${ROOT}" "${OUT}" ${ran} RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "cmake/docs/site.py failed.")
+endif()
+execute_process(COMMAND "${MKDOCS}" build --quiet --strict --config-file "${OUT}/mkdocs.yml" RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "mkdocs failed.")
+endif()
+execute_process(COMMAND "${DOXYGEN}" "${DOXYFILE}" RESULT_VARIABLE failed)
+file(READ "${OUT}/warnings.txt" warnings)
+if(failed OR NOT warnings STREQUAL "")
+  message(FATAL_ERROR "doxygen said:\n${warnings}")
+endif()
+foreach(page IN ITEMS index.html errors.html operators/einsum.html api/modules.html)
+  if(NOT EXISTS "${OUT}/site/${page}")
+    message(FATAL_ERROR "The site has no ${page}.")
+  endif()
+endforeach()
+message(STATUS "${OUT}/site/index.html")
