@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Target `docs`: the site, in docs/site of the build tree. Pages by MkDocs with its theme Material, the reference by doxygen with
-# doxygen-awesome's style. Where the examples are built, the lessons are run for the tutorial.
+# doxygen-awesome's style. Where the examples are built, the lessons are run for the tutorial, and plans.cpp for
+# the pages of operators.
 
 find_package(Python3 COMPONENTS Interpreter QUIET)
 macro(tessera_find_docs)
@@ -39,22 +40,30 @@ if(TESSERA_DOXYGEN_AWESOME)
 endif()
 configure_file(cmake/docs/Doxyfile.in "${TESSERA_DOCS_BUILD}/Doxyfile" @ONLY)
 
-set(lessons)
+# docs_program(NAME PROCESSES ARGUMENTS…): a program that is run for the site.
+set(programs)
 set(commands)
+function(docs_program name count)
+  tessera_mpi_command(mpiexec ${count})
+  list(JOIN ARGN " " shown)
+  string(STRIP "mpiexec -n ${count} ${name} ${shown}" shown)
+  string(APPEND commands "set(command_${name} [==[${CMAKE_COMMAND};-E;env;${TESSERA_ENVIRONMENT};${mpiexec};$<TARGET_FILE:${name}>;${ARGN}]==])\n"
+    "set(shown_${name} [==[${shown}]==])\n")
+  set(commands "${commands}" PARENT_SCOPE)
+  set(programs ${programs} ${name} PARENT_SCOPE)
+endfunction()
 if(TESSERA_EXAMPLES)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/[0-9]*.cpp")
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM lesson)
-    list(APPEND lessons ${lesson})
     tessera_read_comment(processes "${source}" processes)
     tessera_read_comment(arguments "${source}" arguments)
     list(POP_BACK processes count)
-    tessera_mpi_command(mpiexec ${count})
-    list(JOIN arguments " " shown)
-    string(STRIP "mpiexec -n ${count} ${lesson} ${shown}" shown)
-    string(APPEND commands "set(command_${lesson} [==[${CMAKE_COMMAND};-E;env;${TESSERA_ENVIRONMENT};${mpiexec};$<TARGET_FILE:${lesson}>;${arguments}]==])\n"
-      "set(shown_${lesson} [==[${shown}]==])\n")
+    docs_program(${lesson} ${count} ${arguments})
   endforeach()
+  add_executable(docs_plans EXCLUDE_FROM_ALL cmake/docs/plans.cpp)
+  target_link_libraries(docs_plans PRIVATE tessera::compiled tessera_warnings)
+  docs_program(docs_plans 1)
 endif()
 file(GENERATE OUTPUT "${TESSERA_DOCS_BUILD}/settings.cmake" CONTENT "set(ROOT [==[${PROJECT_SOURCE_DIR}]==])
 set(OUT [==[${TESSERA_DOCS_BUILD}]==])
@@ -62,10 +71,10 @@ set(PYTHON [==[${Python3_EXECUTABLE}]==])
 set(MKDOCS [==[${TESSERA_MKDOCS}]==])
 set(DOXYGEN [==[${TESSERA_DOXYGEN}]==])
 set(DOXYFILE [==[${TESSERA_DOCS_BUILD}/Doxyfile]==])
-set(LESSONS [==[${lessons}]==])
+set(PROGRAMS [==[${programs}]==])
 ${commands}")
 add_custom_target(docs COMMAND "${CMAKE_COMMAND}" -D "SETTINGS=${TESSERA_DOCS_BUILD}/settings.cmake" -P "${PROJECT_SOURCE_DIR}/cmake/docs/build.cmake"
   USES_TERMINAL VERBATIM)
-if(lessons)
-  add_dependencies(docs ${lessons})
+if(programs)
+  add_dependencies(docs ${programs})
 endif()

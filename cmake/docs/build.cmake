@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# cmake -D SETTINGS=<file> -P build.cmake: builds the site; cmake/TesseraDocs.cmake writes the settings. The lessons are run, pages
-# and headers made by site.py, then the pages built by MkDocs and the reference by doxygen. Any warning is an error.
+# cmake -D SETTINGS=<file> -P build.cmake: builds the site; cmake/TesseraDocs.cmake writes the settings. The lessons and plans.cpp are
+# run, pages and headers made by site.py, then the pages built by MkDocs and the reference by doxygen. Any warning is an error.
 cmake_minimum_required(VERSION 3.25)
 include("${SETTINGS}")
 file(REMOVE_RECURSE "${OUT}/pages" "${OUT}/headers" "${OUT}/site" "${OUT}/ran")
 file(MAKE_DIRECTORY "${OUT}/ran")
 
 set(ran)
-foreach(lesson IN LISTS LESSONS)
-  message(STATUS "${shown_${lesson}}")
-  execute_process(COMMAND ${command_${lesson}} WORKING_DIRECTORY "${OUT}/ran" OUTPUT_FILE "${OUT}/ran/${lesson}.txt"
+foreach(program IN LISTS PROGRAMS)
+  message(STATUS "${shown_${program}}")
+  execute_process(COMMAND ${command_${program}} WORKING_DIRECTORY "${OUT}/ran" OUTPUT_FILE "${OUT}/ran/${program}.txt"
     RESULT_VARIABLE failed ERROR_VARIABLE error)
   if(failed)
-    message(FATAL_ERROR "${lesson} failed:\n${error}")
+    message(FATAL_ERROR "${program} failed:\n${error}")
   endif()
-  list(APPEND ran --ran "${lesson}=${shown_${lesson}}=${OUT}/ran/${lesson}.txt")
+  if(program STREQUAL "docs_plans")
+    list(APPEND ran --plans "${OUT}/ran/${program}.txt")
+  else()
+    list(APPEND ran --ran "${program}=${shown_${program}}=${OUT}/ran/${program}.txt")
+  endif()
 endforeach()
 
 execute_process(COMMAND "${PYTHON}" "${ROOT}/cmake/docs/site.py" "${ROOT}" "${OUT}" ${ran} RESULT_VARIABLE failed)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Makes what MkDocs and doxygen read, from the repository's documents, headers and examples.
 
-    site.py ROOT OUT [--ran NAME=COMMAND=FILE]...
+    site.py ROOT OUT [--ran NAME=COMMAND=FILE]... [--plans FILE]
 
 OUT/pages gets the documents with their links mended, a page for each header of operators, the table of errors and the tutorial,
-whose outputs are those of FILE; OUT/headers the public headers as doxygen follows them; OUT/mkdocs.yml the site's configuration.
+whose outputs are those of FILE; pages of operators a table of what plans.cpp has printed to FILE; OUT/headers the public headers as doxygen follows them; OUT/mkdocs.yml the site's configuration.
 A public function without a comment is an error. No fact is written here: all are read.
 """
 import argparse
@@ -242,9 +242,19 @@ def write(path, text):
     path.write_text(text)
 
 
-def operators(root, pages):
+def plans_of(path):
+    """Returns what cmake/docs/plans.cpp has printed, as a table for each page."""
+    tables = {}
+    for line in path.read_text().splitlines() if path else []:
+        page, call, calls, payload, messages = line.split("|")
+        tables.setdefault(page, []).append(f"| `{call}` | {calls} | {payload} | {messages} |")
+    return tables
+
+
+def operators(root, pages, plans):
     """Writes a page for each header of the room op that users call; returns their names."""
     made = []
+    unused = set(plans)
     for path in sorted((root / "include/tessera/op").rglob("*.hpp")):
         if "detail" in path.parts[-2:-1]:
             continue
@@ -258,6 +268,11 @@ def operators(root, pages):
         title = path.stem.replace("_", " ")
         out = [f"# {title[0].upper() + title[1:]}", markdown(head),
                f"Header: `tessera/{path.relative_to(root / 'include/tessera')}`. Every function takes the place of its call last, which is left out here."]
+        if path.stem in plans:
+            unused.remove(path.stem)
+            out += ["## What it communicates", "Dry runs on data=4 x model=2. `rows` is `P<data, _>`, `columns` `P<_, data>`, `blocks` `P<data, model>` and `whole` "
+                    "replicated: 4096 x 4096 floats; `line` has 4096, `ids` 512 split over data. Payload and messages are those of the process with most.",
+                    "| call | calls | payload | messages |\n|---|---|---|---|\n" + "\n".join(plans[path.stem])]
         shown = set()
         for one in declared:
             names = list(dict.fromkeys(name_of(t) for t in one.texts))
@@ -270,6 +285,8 @@ def operators(root, pages):
         write(pages / "operators" / f"{path.stem}.md", "\n\n".join(out) + "\n")
         sentence = re.split(r"(?<=[.;:])\s", " ".join(line for line in head[: next(i for i, l in enumerate(head) if not l.strip())]))[0]
         made.append((path.stem, title, sentence.rstrip(":;") if sentence.endswith((":", ";")) else sentence))
+    if unused:
+        sys.exit(f"cmake/docs/plans.cpp speaks of {unused}, which have no page")
     index = ["# Operators", "A page for each header of operators, made from the header: its example, which a test runs, its laws, and what each "
              "function returns, communicates and throws. [Capabilities](../capabilities.md) lists them by theme.", "| operators | |\n|---|---|\n" + "\n".join(
                  f"| [{title}]({stem}.md) | {prose(sentence)} |" for stem, title, sentence in made)]
@@ -448,6 +465,7 @@ def main():
     parser.add_argument("root", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--ran", action="append", default=[])
+    parser.add_argument("--plans", type=pathlib.Path)
     arguments = parser.parse_args()
     root, out = arguments.root, arguments.out
     pages = out / "pages"
@@ -457,7 +475,7 @@ def main():
           "<a href=\"api/modules.html\">the reference</a>.\n\nA header opens with an example, which a test runs, and its laws. "
           "`tessera::detail` is not listed: it may change.\n")
     ran = {name: (command, output) for name, command, output in (one.split("=", 2) for one in arguments.ran)}
-    made = operators(root, pages)
+    made = operators(root, pages, plans_of(arguments.plans))
     errors(root, pages)
     configuration(root, out, tutorial(root, pages, ran), made)
     if not reference(root, out):
