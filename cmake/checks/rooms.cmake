@@ -5,6 +5,7 @@ cmake_minimum_required(VERSION 3.25)
 
 # The table: the rooms that a room may include beside itself, and outside headers beside the standard library's.
 set(base_rooms)
+set(solve_rooms base)
 set(mesh_rooms base)
 set(spec_rooms base mesh)
 set(plan_rooms base mesh spec)

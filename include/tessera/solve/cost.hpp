@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Costs: 64-bit integers, and one value for what is not allowed.
+///
+///     static_assert(add_costs(3, infeasible) == infeasible);
+///
+/// Laws: sums of finite costs are exact; whatever is added to `infeasible`, it stays `infeasible`.
+#include <cstdint>
+
+namespace tessera {
+
+using Cost = std::int64_t;
+
+/// What is not allowed. The finite costs of a network sum up to at most `most_cost` in magnitude,
+/// so that a sum of which one term is infeasible stays above `least_infeasible`, in any order of
+/// its terms.
+inline constexpr Cost infeasible = (Cost{1} << 62) - 1;
+inline constexpr Cost least_infeasible = Cost{1} << 61;
+inline constexpr Cost most_cost = Cost{1} << 60;
+
+constexpr bool is_feasible(Cost cost) { return cost < least_infeasible; }
+
+constexpr Cost add_costs(Cost a, Cost b) {
+  const Cost sum = a + b;
+  return sum < infeasible ? sum : infeasible;
+}
+
+}  // namespace tessera

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The times at which a limit may be exceeded, and no others: of two times, one whose usages all
+/// are the other's too is left out, and so is one at which the largest values together keep the
+/// limit. What all values of a variable use is taken from the limits, so that usages here are those
+/// above the least.
+///
+///     const detail::Timeline timeline(network);
+///     std::vector<Cost> used = timeline.used(assignment);
+///     timeline.fits(used);
+///
+/// Laws: an assignment keeps all limits of the network exactly when it keeps those of the points.
+/// Multipliers are fixed-point numbers of `fraction` bits; penalties are rounded down and the
+/// charge up, so that the least of costs plus penalties, minus the charge, is a lower bound
+/// (Lagrange; Geoffrion, 1974).
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <tessera/solve/cost_network.hpp>
+
+namespace tessera::detail {
+
+__extension__ using Wide = __int128;  // products of two 64-bit integers
+
+class Timeline {
+ public:
+  static constexpr int fraction = 20;
+  struct Row {
+    int variable, begin, end;  // points
+    std::size_t first;         // of its amounts
+  };
+
+  explicit Timeline(const CostNetwork& network);
+
+  int points() const { return static_cast<int>(limits_.size()); }
+  std::span<const Cost> limits() const { return limits_; }
+  /// The rows of a variable, which do not overlap.
+  std::span<const Row> rows(int variable) const {
+    return {rows_.data() + first_row_[variable], first_row_[variable + 1] - first_row_[variable]};
+  }
+  Cost amount(const Row& row, int value) const {
+    return amounts_[row.first + static_cast<std::size_t>(value)];
+  }
+
+  std::vector<Cost> used(const Assignment& assignment) const {
+    std::vector<Cost> used(limits_.size() + 1, 0);
+    for (const Row& row : rows_) {
+      const Cost amount = this->amount(row, assignment[row.variable]);
+      used[row.begin] += amount;
+      used[row.end] -= amount;
+    }
+    for (std::size_t p = 1; p < used.size(); ++p) used[p] += used[p - 1];
+    used.pop_back();
+    return used;
+  }
+  bool fits(std::span<const Cost> used) const {
+    for (std::size_t p = 0; p < limits_.size(); ++p)
+      if (used[p] > limits_[p]) return false;
+    return true;
+  }
+  /// Adds to the costs of all values what their usages cost by the multipliers.
+  void add_penalties(std::span<const Cost> multipliers, std::span<const std::size_t> first_value,
+                     std::vector<Cost>& costs) const {
+    std::vector<Cost> sums(limits_.size() + 1, 0);
+    for (std::size_t p = 0; p < limits_.size(); ++p) sums[p + 1] = sums[p] + multipliers[p];
+    for (const Row& row : rows_) {
+      const Wide price = sums[row.end] - sums[row.begin];
+      if (price == 0) continue;
+      Cost* const out = costs.data() + first_value[row.variable];
+      const std::size_t values = first_value[row.variable + 1] - first_value[row.variable];
+      for (std::size_t i = 0; i < values; ++i)
+        out[i] = add_costs(out[i], static_cast<Cost>(price * amounts_[row.first + i] >> fraction));
+    }
+  }
+  Cost charge(std::span<const Cost> multipliers) const {
+    Wide sum = 0;
+    for (std::size_t p = 0; p < limits_.size(); ++p)
+      sum += static_cast<Wide>(multipliers[p]) * limits_[p];
+    return static_cast<Cost>((sum + (Wide{1} << fraction) - 1) >> fraction);
+  }
+
+ private:
+  void add_rows(const CostNetwork& network, int v, std::span<const int> usages, int times,
+                std::vector<Cost>& common);
+
+  std::vector<Cost> limits_, amounts_;
+  std::vector<Row> rows_;
+  std::vector<std::size_t> first_row_;
+};
+
+/// Writes a variable's usages as rows that do not overlap, without what all its values use, which
+/// is added to `common` as a change at the time where it begins, and where it ends.
+inline void Timeline::add_rows(const CostNetwork& network, int v, std::span<const int> usages,
+                               int times, std::vector<Cost>& common) {
+  const std::size_t values = static_cast<std::size_t>(network.values(v));
+  std::vector<std::pair<int, int>> events;  // a time, and a usage that begins or ends there
+  for (const int u : usages) {
+    const auto& usage = network.usages()[u];
+    events.push_back({usage.begin, u});
+    events.push_back({std::min(usage.end, times), u});
+  }
+  std::ranges::sort(events);
+  std::vector<Cost> sum(values, 0);
+  for (std::size_t e = 0; e < events.size();) {
+    const int time = events[e].first;
+    for (; e < events.size() && events[e].first == time; ++e) {
+      const auto& usage = network.usages()[events[e].second];
+      const Cost sign = usage.begin == time ? 1 : -1;
+      for (std::size_t i = 0; i < values; ++i) sum[i] += sign * network.amounts(usage)[i];
+    }
+    if (e == events.size()) break;
+    const Cost least = std::ranges::min(sum);
+    common[time] += least;
+    common[events[e].first] -= least;
+    if (least == std::ranges::max(sum)) continue;
+    rows_.push_back({v, time, events[e].first, amounts_.size()});
+    for (const Cost amount : sum) amounts_.push_back(amount - least);
+  }
+}
+
+inline Timeline::Timeline(const CostNetwork& network) {
+  const int times = static_cast<int>(network.limits().size());
+  std::vector<std::vector<int>> usages(static_cast<std::size_t>(network.variables()));
+  for (std::size_t u = 0; u < network.usages().size(); ++u)
+    if (network.usages()[u].begin < times)
+      usages[network.usages()[u].variable].push_back(static_cast<int>(u));
+  std::vector<Cost> common(times + 1, 0), most(times + 1, 0);
+  for (int v = 0; v < network.variables(); ++v) {
+    first_row_.push_back(rows_.size());
+    add_rows(network, v, usages[v], times, common);
+  }
+  first_row_.push_back(rows_.size());
+  std::vector<char> begins(times + 1, 0), ends(times + 1, 0);
+  for (const Row& row : rows_) {
+    Cost largest = 0;
+    for (int i = 0; i < network.values(row.variable); ++i)
+      largest = std::max(largest, amount(row, i));
+    begins[row.begin] = ends[row.end] = 1;
+    most[row.begin] += largest;
+    most[row.end] -= largest;
+  }
+  std::vector<Cost> limits(network.limits().begin(), network.limits().end());
+  Cost used = 0, largest = 0;
+  for (int time = 0; time < times; ++time) {
+    used += common[time];
+    if (limits[time] != CostNetwork::no_limit) limits[time] -= used;
+  }
+  std::vector<int> point(times + 1, 0);  // of each time, the first point at it or after it
+  for (int time = 0; time < times; ++time) {
+    largest += most[time];
+    point[time] = points();
+    const bool in_next = time + 1 < times && !ends[time + 1] && limits[time + 1] <= limits[time];
+    const bool in_last =
+        time > 0 && !begins[time] && ends[time] && limits[time - 1] <= limits[time];
+    if (largest > limits[time] && !in_next && !in_last) limits_.push_back(limits[time]);
+  }
+  point[times] = points();
+  std::size_t kept = 0;
+  for (int v = 0; v < network.variables(); ++v) {
+    std::size_t row = first_row_[v];
+    first_row_[v] = kept;
+    for (; row < first_row_[v + 1]; ++row) {
+      const int begin = point[rows_[row].begin], end = point[rows_[row].end];
+      if (begin < end) rows_[kept++] = {v, begin, end, rows_[row].first};
+    }
+  }
+  first_row_.back() = kept;
+  rows_.resize(kept);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Solves a cost network (solve/cost_network.hpp): the cheapest assignment that keeps the limits,
+/// with a lower bound.
+///
+///     CostNetwork network;
+///     for (int layer = 0; layer < 96; ++layer) {
+///       network.add_variable({3, 1});
+///       network.add_usage(layer, layer, layer + 2, {1, 4});
+///       if (layer > 0) network.add_pair(layer - 1, layer, {0, 5, 5, 2});
+///     }
+///     network.set_limit(0, 96, 6);
+///     const Solution solution = solve(network);   // 288: every layer takes its first value, which costs 3
+///     solution.optimal()
+///
+/// Laws: the bound is at most the cost of any assignment that keeps the limits, and the cost is
+/// that of the assignment. The same network has the same answer in every process and with every
+/// compiler, unless the clock stops the search. Of the cheapest assignments, one that differs least
+/// from `previous` is found, where the answer is optimal.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <tessera/solve/detail/branching.hpp>
+#include <tessera/solve/detail/simplified.hpp>
+#include <tessera/solve/detail/units.hpp>
+#include <tessera/solve/solution.hpp>
+
+namespace tessera {
+
+struct SolveOptions {
+  /// The entries of the largest table that is made. Where that suffices, what remains without
+  /// limits is solved exactly.
+  std::size_t table_entries = std::size_t{1} << 20;
+  /// How many steps a search may take: changes of multipliers, moves, nodes.
+  std::uint64_t steps = 20'000;
+  /// Stops the search by the clock; 0 does not. The answer then may differ from run to run.
+  double seconds = 0;
+  /// Which assignment to stay close to, if any.
+  Assignment previous = {};
+};
+
+namespace detail {
+
+/// By how much costs are multiplied, so that multipliers can be finer than costs, and changes from
+/// a previous assignment count less than any cost.
+inline Cost scale_of(const CostNetwork& network) {
+  Wide total = 1;
+  const auto add_largest = [&](std::span<const Cost> costs) {
+    Cost largest = 0;
+    for (const Cost cost : costs)
+      if (is_feasible(cost)) largest = std::max(largest, cost < 0 ? -cost : cost);
+    total += largest;
+  };
+  for (int v = 0; v < network.variables(); ++v) add_largest(network.costs(v));
+  for (const auto& pair : network.pairs()) add_largest(network.costs(pair));
+  if (total > most_cost)
+    throw ShapeError(
+        "the largest costs of all variables and pairs sum up to more than 2^60; divide them by a "
+        "common factor");
+  const Wide room = (most_cost >> 3) / total;
+  return room < 1 ? 1 : static_cast<Cost>(std::min(room, Wide{1} << 24));
+}
+
+/// Rounds a bound of scaled costs, in which up to `changes` may be counted too, to one of costs.
+inline Cost unscaled(Cost bound, Cost scale, Cost changes) {
+  if (!is_feasible(bound)) return infeasible;
+  const Cost least = bound - changes;
+  return least > 0 ? (least + scale - 1) / scale : -(-least / scale);
+}
+
+}  // namespace detail
+
+inline Solution solve(const CostNetwork& network, const SolveOptions& options = {}) {
+  const Cost scale = detail::scale_of(network);
+  const bool prefers = !options.previous.empty() && scale > network.variables();
+  const Cost changes = prefers ? network.variables() : 0;
+  detail::Stop stop(options.steps, options.seconds);
+  Solution solution;
+  const detail::Simplified simplified(network, {scale, prefers ? options.previous : Assignment{}});
+  if (!simplified.feasible()) {
+    solution.bound = infeasible;
+    return solution;
+  }
+  const CostNetwork& reduced = simplified.network();
+  const detail::Timeline timeline(reduced);
+  const detail::PairsOf pairs(reduced);
+  detail::Relaxation relaxation(
+      reduced, timeline,
+      detail::choose_elimination(reduced, {}, options.table_entries, reduced.all_costs()));
+  detail::Branching branching(reduced, timeline, pairs, relaxation, stop);
+  if (!options.previous.empty()) branching.offer(simplified.reduced(options.previous));
+  const std::vector<Cost> costs(reduced.all_costs().begin(), reduced.all_costs().end());
+  const Cost bound =
+      branching.search(costs, std::vector<Cost>(static_cast<std::size_t>(timeline.points()), 0));
+  solution.bound = detail::unscaled(is_feasible(bound) ? bound + simplified.constant() : infeasible,
+                                    scale, changes);
+  if (is_feasible(branching.best_cost())) {
+    solution.assignment = simplified.recovered(branching.best());
+    solution.cost = cost_of(network, solution.assignment);
+  }
+  solution.statistics = {.variables = reduced.variables(),
+                         .pairs = reduced.pairs().size(),
+                         .points = timeline.points(),
+                         .split = relaxation.elimination().split(),
+                         .steps = stop.taken(),
+                         .nodes = branching.nodes(),
+                         .operations = relaxation.tables().operations(),
+                         .seconds = stop.elapsed(),
+                         .stopped_by_clock = stop.by_clock()};
+  return solution;
+}
+
+}  // namespace tessera

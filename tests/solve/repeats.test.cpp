@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Depth costs nothing: chains of equal units, counted by table operations.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include <tessera/solve/min_marginals.hpp>
+#include <tessera/solve/solve.hpp>
+
+using namespace tessera;
+
+namespace {
+
+struct Unit {
+  struct Pair {
+    int a, b;
+    std::vector<Cost> costs;
+  };
+  std::vector<std::vector<Cost>> costs;
+  std::vector<Pair> inside, between;
+};
+
+constexpr int inner = 6, values = 5;
+
+Unit random_unit(int seed) {
+  std::mt19937_64 numbers(seed);
+  const auto draw = [&](int count) {
+    std::vector<Cost> costs(count);
+    for (Cost& cost : costs) cost = static_cast<Cost>(numbers() % 1000);
+    return costs;
+  };
+  Unit unit;
+  for (int v = 0; v < inner; ++v) unit.costs.push_back(draw(values));
+  for (int a = 0; a < inner; ++a)
+    for (int b = a + 1; b < inner; ++b)
+      if (numbers() % 2 == 0) unit.inside.push_back({a, b, draw(values * values)});
+  unit.between = {{5, 0, draw(values * values)}, {4, 1, draw(values * values)}};
+  return unit;
+}
+
+/// Units in a row. In a mirrored network the last three variables of each unit are numbered
+/// backwards after all first ones, as a layer's gradients are; and all units share a variable.
+CostNetwork chain(const Unit& unit, int units, bool mirrored) {
+  CostNetwork network;
+  const int shared = mirrored ? network.add_variable({0, 40}) : -1;
+  const auto place = [&](int u, int v) {
+    if (!mirrored) return u * inner + v;
+    return v < 3 ? 1 + u * 3 + v : 1 + 3 * units + (units - 1 - u) * 3 + v - 3;
+  };
+  std::vector<int> kinds(inner * units);
+  for (int u = 0; u < units; ++u)
+    for (int v = 0; v < inner; ++v) kinds[place(u, v) - (mirrored ? 1 : 0)] = v;
+  for (const int kind : kinds) network.add_variable(unit.costs[kind]);
+  for (int u = 0; u < units; ++u) {
+    for (const auto& pair : unit.inside)
+      network.add_pair(place(u, pair.a), place(u, pair.b), pair.costs);
+    if (u + 1 < units)
+      for (const auto& pair : unit.between)
+        network.add_pair(place(u, pair.a), place(u + 1, pair.b), pair.costs);
+    if (mirrored) network.add_pair(shared, place(u, 2), {0, 9, 4, 7, 3, 2, 8, 6, 1, 5});
+  }
+  return network;
+}
+
+/// The least cost by a plain sweep over units, whose states are all values of a unit's variables.
+Cost by_sweep(const Unit& unit, int units) {
+  int states = 1;
+  for (int v = 0; v < inner; ++v) states *= values;
+  const auto value = [](int state, int v) {
+    for (; v > 0; --v) state /= values;
+    return state % values;
+  };
+  std::vector<Cost> inside(states);
+  for (int s = 0; s < states; ++s) {
+    for (int v = 0; v < inner; ++v) inside[s] += unit.costs[v][value(s, v)];
+    for (const auto& pair : unit.inside)
+      inside[s] += pair.costs[value(s, pair.a) * values + value(s, pair.b)];
+  }
+  std::vector<Cost> least(values * values,
+                          0);  // of all before, for each value of variables 0 and 1
+  Cost best = 0;
+  for (int u = 0; u < units; ++u) {
+    std::vector<Cost> ends(values * values, infeasible), next(values * values, infeasible);
+    for (int s = 0; s < states; ++s) {
+      Cost& end = ends[value(s, 4) * values + value(s, 5)];
+      end = std::min(end, least[value(s, 0) * values + value(s, 1)] + inside[s]);
+    }
+    for (int e = 0; e < values * values; ++e)
+      for (int n = 0; n < values * values; ++n)
+        next[n] =
+            std::min(next[n], ends[e] + unit.between[0].costs[e % values * values + n / values] +
+                                  unit.between[1].costs[e / values * values + n % values]);
+    best = *std::min_element(ends.begin(), ends.end());
+    least = next;
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("A chain of 96 equal units costs as much work as one of a few") {
+  for (const bool mirrored : {false, true})
+    for (int seed = 0; seed < 4; ++seed) {
+      CAPTURE(seed);
+      CAPTURE(mirrored);
+      const Unit unit = random_unit(seed);
+      const Solution few = solve(chain(unit, 8, mirrored)), many = solve(chain(unit, 96, mirrored));
+      CHECK(few.optimal());
+      CHECK(many.optimal());
+      if (!mirrored) CHECK(many.cost == by_sweep(unit, 96));
+      CHECK(many.statistics.operations < 2 * few.statistics.operations);
+    }
+}
+
+TEST_CASE("Marginals of a long chain are the costs of forced values") {
+  const CostNetwork network = chain(random_unit(5), 24, true);
+  const MinMarginals why = min_marginals(network);
+  REQUIRE(why.exact);
+  for (const int v : {0, 1, 40, 72, 144}) {
+    for (int i = 0; i < network.values(v); ++i) {
+      CostNetwork forced = network;
+      std::vector<Cost> costs(network.values(v), infeasible);
+      costs[i] = 0;
+      forced.add_costs(v, costs);
+      CHECK(solve(forced).cost == why.least[network.first(v) + i]);
+    }
+  }
+}
