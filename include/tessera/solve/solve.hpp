@@ -25,6 +25,7 @@
 #include <vector>
 
 #include <tessera/solve/detail/branching.hpp>
+#include <tessera/solve/detail/search.hpp>
 #include <tessera/solve/detail/simplified.hpp>
 #include <tessera/solve/detail/units.hpp>
 #include <tessera/solve/solution.hpp>
@@ -65,6 +66,9 @@ inline Cost scale_of(const CostNetwork& network) {
   return room < 1 ? 1 : static_cast<Cost>(std::min(room, Wide{1} << 24));
 }
 
+/// What one elimination of a search may cost: about a second.
+inline constexpr double most_entries = 1e8;
+
 /// Rounds a bound of scaled costs, in which up to `changes` may be counted too, to one of costs.
 inline Cost unscaled(Cost bound, Cost scale, Cost changes) {
   if (!is_feasible(bound)) return infeasible;
@@ -88,14 +92,29 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
   const CostNetwork& reduced = simplified.network();
   const detail::Timeline timeline(reduced);
   const detail::PairsOf pairs(reduced);
-  detail::Relaxation relaxation(
-      reduced, timeline,
-      detail::choose_elimination(reduced, {}, options.table_entries, reduced.all_costs()));
+  detail::Elimination elimination =
+      detail::choose_elimination(reduced, options.table_entries, reduced.all_costs());
+  const bool exact = elimination.exact() && elimination.entries() < detail::most_entries;
+  std::vector<Cost> multipliers(static_cast<std::size_t>(timeline.points()), 0);
+  detail::Search search(reduced, timeline, pairs, std::size_t{1} << 12, stop);
+  if (!options.previous.empty()) search.offer(simplified.reduced(options.previous));
+  if (!exact || (timeline.points() > 0 && reduced.variables() > 50)) {
+    search.run();
+    multipliers = search.multipliers();
+  }
+  if (!exact) {  // what is split, branch and bound must decide
+    const std::size_t entries = std::min(options.table_entries, std::size_t{1} << 12);
+    elimination =
+        detail::Elimination(reduced, detail::elimination_order(reduced, {}, entries), entries);
+  }
+  detail::Relaxation relaxation(reduced, timeline, std::move(elimination));
   detail::Branching branching(reduced, timeline, pairs, relaxation, stop);
-  if (!options.previous.empty()) branching.offer(simplified.reduced(options.previous));
-  const std::vector<Cost> costs(reduced.all_costs().begin(), reduced.all_costs().end());
-  const Cost bound =
-      branching.search(costs, std::vector<Cost>(static_cast<std::size_t>(timeline.points()), 0));
+  if (search.found()) branching.offer(search.best());
+  stop.begin_phase(options.steps, 1);
+  Cost bound = search.bound();
+  if (bound < search.best_cost() && relaxation.elimination().entries() < detail::most_entries)
+    bound = std::max(bound, branching.search(reduced.all_costs(), std::move(multipliers)));
+  bound = std::min(bound, branching.best_cost());
   solution.bound = detail::unscaled(is_feasible(bound) ? bound + simplified.constant() : infeasible,
                                     scale, changes);
   if (is_feasible(branching.best_cost())) {

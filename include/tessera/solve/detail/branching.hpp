@@ -13,43 +13,17 @@
 /// Laws: `search` returns a lower bound of all assignments; where the search was not stopped, it is
 /// the least cost.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include <tessera/solve/cost_network.hpp>
 #include <tessera/solve/detail/neighbourhood.hpp>
 #include <tessera/solve/detail/relaxation.hpp>
+#include <tessera/solve/detail/stop.hpp>
 
 namespace tessera::detail {
-
-/// When to stop: after so many steps, which is the same everywhere, or by the clock, which is not.
-class Stop {
- public:
-  using Clock = std::chrono::steady_clock;
-  Stop(std::uint64_t steps, double seconds)
-      : steps_(steps), begin_(Clock::now()), seconds_(seconds) {}
-  bool step() {
-    ++taken_;
-    return over();
-  }
-  bool over() {
-    if (taken_ >= steps_) return true;
-    if (seconds_ > 0 && elapsed() >= seconds_) by_clock_ = true;
-    return by_clock_;
-  }
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
-  double seconds() const { return seconds_; }
-  std::uint64_t taken() const { return taken_; }
-  bool by_clock() const { return by_clock_; }
-
- private:
-  std::uint64_t steps_, taken_ = 0;
-  Clock::time_point begin_;
-  double seconds_;
-  bool by_clock_ = false;
-};
 
 class Branching {
  public:
@@ -74,8 +48,8 @@ class Branching {
   const Assignment& best() const { return best_; }
   std::uint64_t nodes() const { return nodes_; }
 
-  Cost search(std::vector<Cost> costs, std::vector<Cost> multipliers) {
-    const Cost bound = visit(std::move(costs), std::move(multipliers), -infeasible, 60);
+  Cost search(std::span<const Cost> costs, std::vector<Cost> multipliers) {
+    const Cost bound = visit({costs.begin(), costs.end()}, std::move(multipliers), -infeasible, 60);
     return std::min(bound, best_cost_);
   }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A large move: of some variables all that can be eliminated within a small table are set anew at once, exactly, while the
-/// others stay (a neighbourhood of low width; compare Hamze and de Freitas, UAI 2004, and Ouali et al., VNS guided by tree
-/// decompositions, 2017).
+/// A large move: of some variables all that can be eliminated within a small table are set anew at
+/// once, exactly, while the others stay (a neighbourhood of low width; compare Hamze and de
+/// Freitas, UAI 2004, and Ouali et al., VNS guided by tree decompositions, 2017).
 ///
 ///     detail::Moves moves(network, pairs, std::size_t{1} << 12);
 ///     const Assignment next = moves.improved(assignment, moves.around(v, 300, random), costs, random);
@@ -42,7 +42,10 @@ class Numbers {
 class Moves {
  public:
   Moves(const CostNetwork& network, const PairsOf& pairs, std::size_t bound)
-      : network_(&network), pairs_(&pairs), bound_(bound), neighbours_(neighbours_of(network)),
+      : network_(&network),
+        pairs_(&pairs),
+        bound_(bound),
+        neighbours_(neighbours_of(network)),
         local_(static_cast<std::size_t>(network.variables()), -1) {}
 
   /// Up to `count` variables around v, the nearest first.
@@ -63,8 +66,8 @@ class Moves {
     return found;
   }
   /// Time: that of the elimination, at most `bound` entries for each variable.
-  Assignment improved(const Assignment& assignment, const std::vector<int>& variables, std::span<const Cost> costs,
-                      Numbers& numbers);
+  Assignment improved(const Assignment& assignment, const std::vector<int>& variables,
+                      std::span<const Cost> costs, Numbers& numbers);
 
  private:
   std::vector<int> eliminable(const std::vector<int>& variables, Numbers& numbers);
@@ -77,8 +80,8 @@ class Moves {
   Tables tables_;
 };
 
-/// Those of the variables that are eliminated within the bound, in their order. Where the smallest bucket exceeds it, one
-/// of its variables stays as it is.
+/// Those of the variables that are eliminated within the bound, in their order. Where the smallest
+/// bucket exceeds it, one of its variables stays as it is.
 inline std::vector<int> Moves::eliminable(const std::vector<int>& variables, Numbers& numbers) {
   const int count = static_cast<int>(variables.size());
   for (int i = 0; i < count; ++i) local_[variables[i]] = i;
@@ -154,8 +157,10 @@ inline Assignment Moves::improved(const Assignment& assignment, const std::vecto
       const auto table = network_->costs(pair);
       const std::size_t columns = network_->costs(pair.b).size();
       for (std::size_t i = 0; i < sums.size(); ++i)
-        sums[i] = tessera::add_costs(sums[i], pair.a == v ? table[i * columns + static_cast<std::size_t>(assignment[other])]
-                                                : table[static_cast<std::size_t>(assignment[other]) * columns + i]);
+        sums[i] = tessera::add_costs(
+            sums[i], pair.a == v
+                         ? table[i * columns + static_cast<std::size_t>(assignment[other])]
+                         : table[static_cast<std::size_t>(assignment[other]) * columns + i]);
     }
     part.add_variable(sums);
     current.push_back(assignment[v]);
@@ -163,7 +168,8 @@ inline Assignment Moves::improved(const Assignment& assignment, const std::vecto
   for (const int v : free)
     for (const int p : (*pairs_)[v]) {
       const auto& pair = network_->pairs()[p];
-      if (pair.a == v && local_[pair.b] >= 0) part.add_pair(local_[v], local_[pair.b], network_->costs(pair));
+      if (pair.a == v && local_[pair.b] >= 0)
+        part.add_pair(local_[v], local_[pair.b], network_->costs(pair));
     }
   std::vector<int> order(free.size());
   for (std::size_t i = 0; i < free.size(); ++i) order[i] = static_cast<int>(i);

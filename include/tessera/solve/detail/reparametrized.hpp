@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A network whose costs are moved between variables and pairs, so that the sum of their smallest entries, a lower bound,
-/// grows: each variable in turn takes what its pairs hold for its values, and gives equal shares to the pairs that lead
-/// onwards (sequential reweighted message passing; Kolmogorov, PAMI 28, 2006 and PAMI 37, 2015), in integers.
+/// A network whose costs are moved between variables and pairs, so that the sum of their smallest
+/// entries, a lower bound, grows: each variable in turn takes what its pairs hold for its values,
+/// and gives equal shares to the pairs that lead onwards (sequential reweighted message passing;
+/// Kolmogorov, PAMI 28, 2006 and PAMI 37, 2015), in integers.
 ///
 ///     detail::Reparametrized moved(network, pairs);
 ///     for (int i = 0; i < 10; ++i) moved.pass();
@@ -23,7 +24,9 @@ namespace tessera::detail {
 class Reparametrized {
  public:
   Reparametrized(const CostNetwork& network, const PairsOf& pairs)
-      : network_(&network), pairs_(&pairs), costs_(network.all_costs().begin(), network.all_costs().end()) {
+      : network_(&network),
+        pairs_(&pairs),
+        costs_(network.all_costs().begin(), network.all_costs().end()) {
     first_.push_back(0);
     for (const auto& pair : network.pairs()) {
       const auto table = network.costs(pair);
@@ -43,13 +46,16 @@ class Reparametrized {
   Cost bound() const {
     Cost bound = 0;
     for (int v = 0; v < network_->variables(); ++v)
-      bound = add_costs(bound, *std::min_element(costs_.begin() + at(v), costs_.begin() + at(v + 1)));
+      bound =
+          add_costs(bound, *std::min_element(costs_.begin() + at(v), costs_.begin() + at(v + 1)));
     for (std::size_t p = 0; p + 1 < first_.size(); ++p)
-      bound = add_costs(bound, *std::min_element(tables_.begin() + static_cast<std::ptrdiff_t>(first_[p]),
-                                                 tables_.begin() + static_cast<std::ptrdiff_t>(first_[p + 1])));
+      bound = add_costs(
+          bound, *std::min_element(tables_.begin() + static_cast<std::ptrdiff_t>(first_[p]),
+                                   tables_.begin() + static_cast<std::ptrdiff_t>(first_[p + 1])));
     return bound;
   }
-  /// Each variable in turn takes the value that costs least with those before it, and what later ones hold for it.
+  /// Each variable in turn takes the value that costs least with those before it, and what later
+  /// ones hold for it.
   Assignment decode() const {
     Assignment assignment(static_cast<std::size_t>(network_->variables()), 0);
     std::vector<Cost> sums;
@@ -85,7 +91,8 @@ class Reparametrized {
 
  private:
   std::ptrdiff_t at(int v) const {
-    return static_cast<std::ptrdiff_t>(v < network_->variables() ? network_->first(v) : costs_.size());
+    return static_cast<std::ptrdiff_t>(v < network_->variables() ? network_->first(v)
+                                                                 : costs_.size());
   }
   void update(int v, bool forward);
   void add(int p, bool rows, std::span<const Cost> change);
@@ -99,7 +106,8 @@ class Reparametrized {
 /// Adds a cost to each row, or each column, of a pair's table.
 inline void Reparametrized::add(int p, bool rows, std::span<const Cost> change) {
   const auto& pair = network_->pairs()[p];
-  const std::size_t count = network_->costs(pair.a).size(), columns = network_->costs(pair.b).size();
+  const std::size_t count = network_->costs(pair.a).size(),
+                    columns = network_->costs(pair.b).size();
   Cost* table = tables_.data() + first_[p];
   for (std::size_t i = 0; i < count; ++i, table += columns)
     for (std::size_t j = 0; j < columns; ++j) {
@@ -115,7 +123,8 @@ inline void Reparametrized::update(int v, bool forward) {
     const auto& pair = network_->pairs()[p];
     const bool is_a = pair.a == v;
     ++(is_a == forward ? onwards : others);
-    const std::size_t rows = network_->costs(pair.a).size(), columns = network_->costs(pair.b).size();
+    const std::size_t rows = network_->costs(pair.a).size(),
+                      columns = network_->costs(pair.b).size();
     least_.assign(own.size(), infeasible);
     const Cost* table = tables_.data() + first_[p];
     for (std::size_t i = 0; i < rows; ++i, table += columns)
@@ -132,7 +141,8 @@ inline void Reparametrized::update(int v, bool forward) {
   if (onwards == 0) return;
   const Cost shares = std::max(onwards, others);
   least_.resize(own.size());
-  for (std::size_t i = 0; i < own.size(); ++i) least_[i] = is_feasible(own[i]) ? own[i] / shares : 0;
+  for (std::size_t i = 0; i < own.size(); ++i)
+    least_[i] = is_feasible(own[i]) ? own[i] / shares : 0;
   for (const int p : (*pairs_)[v]) {
     const bool is_a = network_->pairs()[p].a == v;
     if (is_a != forward) continue;

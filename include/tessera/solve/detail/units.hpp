@@ -107,24 +107,28 @@ inline std::vector<int> unit_ranks(const CostNetwork& network, const std::vector
 }
 
 /// Chooses how to eliminate: by buckets as they come, of units one after the other, or of units as
-/// powers; the cheapest way that splits least. `units` are the caller's, or empty. `costs` are of
-/// all values.
-inline Elimination choose_elimination(const CostNetwork& network, std::vector<int> units,
-                                      std::size_t bound, std::span<const Cost> costs) {
-  if (units.empty()) units = find_units(network);
+/// powers; the cheapest way of those that split nothing, or buckets as they come.
+inline Elimination choose_elimination(const CostNetwork& network, std::size_t bound,
+                                      std::span<const Cost> costs) {
   const auto of_rank = [&](const std::vector<int>& rank, std::vector<char> late) {
     return Elimination(network, elimination_order(network, rank, bound), bound, std::move(late));
   };
+  const std::vector<int> units = find_units(network);
   Elimination plain = of_rank({}, {});
   if (std::ranges::all_of(units, [](int unit) { return unit < 0; })) return plain;
   std::vector<char> late;
   for (const int unit : units) late.push_back(unit < 0);
-  Elimination powers = of_rank(unit_ranks(network, units), late);
   Elimination chain = of_rank({late.begin(), late.end()}, late);
-  if (chain.split() > plain.split()) std::swap(chain, plain);
+  if (!chain.exact()) {
+    if (!plain.exact()) return plain;
+    std::swap(chain, plain);
+  }
+  Elimination powers = of_rank(unit_ranks(network, units), late);
+  if (!powers.exact()) return chain;
   Tables tables;
   const double distinct = powers.distinct_entries(tables, costs);
-  if (powers.split() <= chain.split() && distinct <= chain.entries() &&
+  // The chain's messages may soon repeat, which only shows as they are made.
+  if (distinct < chain.entries() &&
       chain.forward(tables, costs, static_cast<std::uint64_t>(distinct)) == -infeasible)
     std::swap(chain, powers);
   chain.forget_tables();

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What is found where a network is too large to be solved exactly: multipliers and a lower bound,
+/// then assignments. The bound is that of moved costs (detail/reparametrized.hpp) with limits as
+/// prices; assignments begin with what it decodes to, change by large moves at those prices, and,
+/// once they keep the limits, by moves that keep them.
+///
+///     detail::Search search(network, timeline, pairs, stop);
+///     search.run();
+///     search.bound(), search.best();
+///
+/// Laws: `bound()` is a lower bound of all assignments that keep the limits; `best()` keeps them,
+/// and `improve` never makes it dearer.
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <tessera/solve/cost_network.hpp>
+#include <tessera/solve/detail/moves.hpp>
+#include <tessera/solve/detail/neighbourhood.hpp>
+#include <tessera/solve/detail/relaxation.hpp>
+#include <tessera/solve/detail/reparametrized.hpp>
+#include <tessera/solve/detail/stop.hpp>
+#include <tessera/solve/detail/timeline.hpp>
+
+namespace tessera::detail {
+
+class Search {
+ public:
+  Search(const CostNetwork& network, const Timeline& timeline, const PairsOf& pairs,
+         std::size_t entries, Stop& stop)
+      : network_(&network),
+        timeline_(&timeline),
+        stop_(&stop),
+        moves_(network, pairs, entries),
+        moved_(network, pairs),
+        here_(network, timeline, pairs, Assignment(network.variables(), 0)),
+        multipliers_(timeline.points(), 0),
+        penalties_(network.all_values(), 0) {
+    for (int v = 0; v < network.variables(); ++v) all_.push_back(v);
+  }
+
+  Cost bound() const { return bound_; }
+  const std::vector<Cost>& multipliers() const { return multipliers_; }
+  bool found() const { return is_feasible(best_cost_); }
+  Cost best_cost() const { return best_cost_; }
+  const Assignment& best() const { return best_; }
+
+  void offer(const Assignment& assignment) {
+    const Cost cost = cost_of(*network_, assignment);
+    if (!is_feasible(cost) || cost >= best_cost_ || !timeline_->fits(timeline_->used(assignment)))
+      return;
+    best_ = assignment;
+    best_cost_ = cost;
+  }
+
+  /// All of the following, each a phase of the search.
+  void run();
+  void raise_bound();
+  void tighten(std::size_t entries);
+  void find();
+  void improve(int patience);
+
+ private:
+  void price(const std::vector<Cost>& multipliers);
+  std::vector<Cost> priced(std::span<const Cost> multipliers) const {
+    std::vector<Cost> costs(network_->all_costs().begin(), network_->all_costs().end());
+    timeline_->add_penalties(multipliers, network_->firsts(), costs);
+    return costs;
+  }
+
+  const CostNetwork* network_;
+  const Timeline* timeline_;
+  Stop* stop_;
+  Moves moves_;
+  Reparametrized moved_;
+  Neighbourhood here_;
+  Numbers numbers_;
+  std::vector<int> all_;
+  std::vector<Cost> multipliers_, penalties_;
+  Cost bound_ = -infeasible, best_cost_ = infeasible;
+  Assignment best_;
+};
+
+/// Changes the multipliers that the moved costs are priced by.
+inline void Search::price(const std::vector<Cost>& multipliers) {
+  std::vector<Cost> penalties(network_->all_values(), 0);
+  timeline_->add_penalties(multipliers, network_->firsts(), penalties);
+  std::vector<Cost>& costs = moved_.costs();
+  for (std::size_t i = 0; i < costs.size(); ++i)
+    if (is_feasible(costs[i])) costs[i] += penalties[i] - penalties_[i];
+  penalties_ = std::move(penalties);
+}
+
+inline void Search::run() {
+  const auto open = [&] { return bound_ < best_cost_; };
+  stop_->begin_phase(100, 0.25);
+  raise_bound();
+  tighten(std::size_t{1} << 10);
+  stop_->begin_phase(40, 0.5);
+  if (open()) find();
+  stop_->begin_phase(2000, 0.75);
+  if (open()) improve(400);
+  stop_->begin_phase(100, 0.9);
+  if (open()) raise_bound();
+  if (open()) tighten(std::size_t{1} << 12);
+  stop_->begin_phase(400, 0.95);
+  if (open()) improve(100);
+}
+
+/// Subgradient steps, of which each follows a pass over all costs.
+inline void Search::raise_bound() {
+  std::vector<Cost> multipliers = multipliers_, direction;
+  Cost step = 4;  // how much more than the bound is aimed at, in parts of 16
+  int without = 0;
+  for (int round = 0; bound_ < best_cost_ && !stop_->step(); ++round) {
+    moved_.pass();
+    const Cost bound = moved_.bound() - timeline_->charge(multipliers);
+    if (bound > bound_) {
+      if (bound - bound_ > std::abs(bound) / 256) without = 0;
+      bound_ = bound;
+      multipliers_ = multipliers;
+    }
+    if (++without > 6) without = 0, step = step > 1 ? step - 1 : step;
+    if (round < 6 || timeline_->points() == 0) continue;
+    const Assignment decoded = moved_.decode();
+    offer(decoded);
+    const Cost aim =
+        std::min(bound_ + std::max<Cost>(std::abs(bound_) / 16 * step, 16), best_cost_);
+    step_multipliers(*timeline_, timeline_->used(decoded), std::max<Cost>(aim - bound, 1),
+                     direction, multipliers);
+    price(multipliers);
+  }
+  price(multipliers_);
+}
+
+/// A bound of buckets of moved costs, which is often better than that of pairs; and what it decodes
+/// to.
+inline void Search::tighten(std::size_t entries) {
+  moved_.pass();
+  const CostNetwork moved = moved_.network();
+  Elimination elimination(moved, elimination_order(moved, {}, entries), entries);
+  Tables tables;
+  const Cost least = elimination.forward(tables, moved.all_costs());
+  bound_ =
+      std::max(bound_, is_feasible(least) ? least - timeline_->charge(multipliers_) : infeasible);
+  if (!is_feasible(least)) return;
+  here_.reset(elimination.decode(tables, {}));
+  offer(here_.assignment());
+}
+
+/// Moves at prices that rise where limits are exceeded, until they are kept.
+inline void Search::find() {
+  std::vector<Cost> multipliers = multipliers_, direction;
+  while (!stop_->step()) {
+    here_.reset(moves_.improved(here_.assignment(), all_, priced(multipliers), numbers_));
+    if (here_.fits()) {
+      Neighbourhood there = here_;
+      there.descend();
+      offer(there.assignment());
+    }
+    const Cost scale = std::abs(here_.cost()) / (here_.fits() ? 100 : 16);
+    step_multipliers(*timeline_, here_.used(), std::max<Cost>(scale, 1), direction, multipliers);
+  }
+}
+
+/// Moves around random variables, at prices of a random height, that keep the limits and cost less;
+/// until `patience` moves in a row have found nothing.
+inline void Search::improve(int patience) {
+  if (!found()) return;
+  std::vector<std::vector<Cost>> costs;
+  for (const int sixteenths : {4, 8, 16, 16, 32, 64}) {
+    std::vector<Cost> multipliers = multipliers_;
+    for (Cost& multiplier : multipliers) multiplier = multiplier / 16 * sixteenths;
+    costs.push_back(priced(multipliers));
+  }
+  for (int without = 0; without < patience && !stop_->step(); ++without) {
+    const int size = std::min(network_->variables(), 30 << numbers_.below(5));
+    const std::vector<int> around =
+        moves_.around(numbers_.below(network_->variables()), size, numbers_);
+    const auto& prices =
+        costs[static_cast<std::size_t>(numbers_.below(static_cast<int>(costs.size())))];
+    const Cost before = best_cost_;
+    offer(moves_.improved(best_, around, prices, numbers_));
+    if (best_cost_ < before) without = 0;
+  }
+  here_.reset(best_);
+  if (here_.descend()) offer(here_.assignment());
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// When a search stops: after a number of steps, which is the same everywhere, or by the clock,
+/// which is not. A search has phases, each with a part of both.
+///
+///     detail::Stop stop(1000, 0);    // 1000 steps, no clock
+///     stop.begin_phase(100, 0.25);   // at most 100 of them, until a quarter of the time is over
+///     while (!stop.step()) change_something();
+///
+/// Laws: without a clock, a search takes the same steps everywhere.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace tessera::detail {
+
+class Stop {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Stop(std::uint64_t steps, double seconds)
+      : steps_(steps),
+        phase_steps_(steps),
+        begin_(Clock::now()),
+        seconds_(seconds),
+        phase_seconds_(seconds) {}
+
+  /// `until` is a share of the whole time. With a clock, a phase has no number of steps of its own.
+  void begin_phase(std::uint64_t steps, double until) {
+    phase_steps_ = seconds_ > 0 ? steps_ : std::min(steps_, taken_ + steps);
+    phase_seconds_ = seconds_ * until;
+  }
+  /// Takes a step; returns whether the phase is over.
+  bool step() {
+    ++taken_;
+    return over();
+  }
+  bool over() {
+    if (taken_ >= phase_steps_) return true;
+    const bool late = seconds_ > 0 && elapsed() >= phase_seconds_;
+    by_clock_ = by_clock_ || late;
+    return late;
+  }
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  std::uint64_t taken() const { return taken_; }
+  bool by_clock() const { return by_clock_; }
+
+ private:
+  std::uint64_t steps_, phase_steps_, taken_ = 0;
+  Clock::time_point begin_;
+  double seconds_, phase_seconds_;
+  bool by_clock_ = false;
+};
+
+}  // namespace tessera::detail
