@@ -114,3 +114,10 @@ static const bool all_kernels =
 static const bool all_kernels = (use_all_elements(), true);
 #endif
 }  // namespace tessera::detail
+
+namespace tessera {
+/// Have kernels compiled for elements of T, or of every type, which no ShardedTensor of a program
+/// names: those of its DynamicTensors.
+using detail::use_all_elements;
+using detail::use_element;
+}  // namespace tessera
