@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include <tessera/nn/initializer.hpp>
+#include <tessera/op/beside.hpp>
 #include <tessera/op/create.hpp>
 
 namespace tessera {
@@ -23,13 +24,16 @@ template <class M> class Parameters {
   Parameters(const ProcessMesh<M>& mesh, std::uint64_t seed) : mesh_(mesh), seed_(seed) {}
 
   const ProcessMesh<M>& mesh() const { return mesh_; }
-  /// Returns the next parameter. Throws ShapeError for a wrong number of extents.
+  /// Returns the next parameter. Throws ShapeError for a wrong number of extents, UsageError for a
+  /// constant that is no element.
   template <TypedTensor Tensor>
   Tensor tensor(const Extents& extents, const Initializer& initial, Where where = Where::here()) {
     using T = typename Tensor::value_type;
     ++made_;
     if (initial.kind == Initializer::Kind::constant)
-      return full<Tensor>(mesh_, extents, detail::from_double<T>(initial.first), where);
+      return full<Tensor>(
+          mesh_, extents,
+          detail::element_of_setting<T>(initial.first, {"a constant parameter", where}), where);
     // Seeds of one model are apart by an odd number, so that no two of them meet.
     return from_function<Tensor>(
         mesh_, extents, fn::InitialElement<T>{initial, seed_ + made_ * 0x9E37'79B9'7F4A'7C15u},

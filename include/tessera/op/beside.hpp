@@ -10,10 +10,10 @@
 /// clamp, take a number beyond an end where their result is an element all the same:
 /// maximum(uint8, -1) is x. For every other function the number is an element, or there is an
 /// error (op/scalar.hpp).
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 #include <type_traits>
 
 #include <tessera/kernel/functions/comparison.hpp>
@@ -43,6 +43,18 @@ template <IntegerElement T, class S> constexpr NearestElements<T> nearest_elemen
     if (above < end) found.at_least = above >= lowest ? static_cast<T>(above) : Limits::lowest();
     return found;
   }
+}
+/// Returns a number that a setting gives as a double as an element T. Throws UsageError when a type
+/// of integers has no such element.
+template <class T> T element_of_setting(double s, CallSite site) {
+  if constexpr (IntegerElement<T>)
+    if (const NearestElements<T> near = nearest_elements<T>(s);
+        !near.at_most || near.at_most != near.at_least)
+      throw UsageError(std::string(site.label) + ": " + std::to_string(s) + " is no element of " +
+                           std::string(name_of(dtype_of<T>)) +
+                           "; nothing is converted in silence; give a number that it holds",
+                       site.where);
+  return from_double<T>(s);
 }
 /// Returns the comparison f of elements T with s or, where the number is first, of s with them.
 template <class F, IntegerElement T, class S>

@@ -6,7 +6,7 @@
 /// handles): equal and not_equal are functions.
 ///
 ///     auto kept = where(x > 0.5f, x, 0);
-///     auto none = n > 200;                          // n of int8: false everywhere
+///     auto all = n < 1e18;                          // n of int32: true everywhere
 ///     auto same = equal(a, b);
 ///     DynamicTensor d = where(DynamicTensor(same), a, 1.0f);
 ///

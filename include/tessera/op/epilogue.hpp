@@ -46,7 +46,7 @@ concept Activates = std::is_same_v<Activation, Nothing> ||
 /// this order.
 template <class Activation, class Scale, bool HasBias, bool HasResidual> struct AffineEpilogue {
   Activation activation;
-  Scale factor;  ///< an element of the product's type
+  Scale factor;  ///< an element of the type in which the product's elements are computed
 
   template <class T, std::same_as<T>... Extra>
     requires(Activates<Activation, T> && sizeof...(Extra) == HasBias + HasResidual)
@@ -73,7 +73,8 @@ template <class Activation, class Scale, bool HasBias, bool HasResidual> struct 
   template <class T, class... Extra>
   KOKKOS_FORCEINLINE_FUNCTION T before(T product, [[maybe_unused]] const Extra&... extra) const {
     T value = product;
-    if constexpr (!std::is_same_v<Scale, Nothing>) value = fn::Multiply{}(value, factor);
+    if constexpr (!std::is_same_v<Scale, Nothing>)
+      value = fn::Multiply{}(value, static_cast<T>(factor));
     if constexpr (HasBias) value = fn::Add{}(value, first(extra...));
     return value;
   }
@@ -118,7 +119,7 @@ template <class Activation, class Scale, class Bias, class Residual> class Epilo
       if constexpr (std::is_same_v<Scale, detail::Nothing>)
         return scale_;
       else
-        return detail::scalar_as<T>(scale_, site);
+        return detail::scalar_as<ComputeType<T>>(scale_, site);
     }();
     const detail::AffineEpilogue<Activation, std::decay_t<decltype(factor)>, has_bias, has_residual>
         f{activation_, factor};

@@ -4,7 +4,7 @@
 /// Numbers that become elements: which types may stand beside a tensor, and which of their numbers.
 ///
 ///     detail::scalar_as<float>(2, {"add", where}) == 2.0f
-///     detail::scalar_as<std::int8_t>(300, {"add", where});       // UsageError: 300 is no element of int8
+///     detail::holds<std::int8_t>(300) == false
 ///
 /// Laws: beside integers stand whole numbers that their type holds, and no other: nothing wraps,
 /// and no fraction is lost. Real and complex elements take the nearest number of their type, as

@@ -128,9 +128,10 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
 
   /// Updates the weights by gradients: a tree like the weights, or a vector of dynamic tensors; the
   /// tree's tensors are assigned anew. Communication: gradients that lie otherwise are brought
-  /// under the update's sharding; one number is summed for all (GradientCheck), and what the rule
-  /// needs; new weights are gathered, several in one call where small (reshard_together).
-  /// Collective over the mesh. Throws UsageError for other weights than the optimizer was made for.
+  /// under the update's sharding; one number (of doubles two) is summed for all (GradientCheck),
+  /// and what the rule needs; new weights are gathered, several in one call where small
+  /// (reshard_together). Collective over the mesh. Throws UsageError for other weights than the
+  /// optimizer was made for.
   template <class Tree, class Gradients>
   void step(Tree& weights, const Gradients& gradients, Where where = Where::here()) {
     std::vector<TensorCore> given;
