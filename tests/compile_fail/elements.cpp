@@ -37,9 +37,10 @@ void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, d
          const Tensor<float, data, Unreduced<Product, model>>& product,
          const Tensor<float, data, Unreduced<Max, model>>& largest,
          const Tensor<bool, data, Unreduced<All, model>>& all,
-         const Tensor<std::uint8_t, data, Unreduced<Sum, model>>& open_bytes) {
-  (void)open_bytes, (void)truths, (void)waves, (void)x, (void)bytes, (void)product, (void)largest,
-      (void)all;
+         const Tensor<std::uint8_t, data, Unreduced<Sum, model>>& open_bytes,
+         const Tensor<std::int8_t, data, Unreduced<Product, model>>& open_factors) {
+  (void)open_bytes, (void)open_factors, (void)truths, (void)waves, (void)x, (void)bytes,
+      (void)product, (void)largest, (void)all;
 #if defined(CASE_product_of_truths)
   einsum<"ij,ij->i">(truths, truths);
 #elif defined(CASE_sum_of_truths)
@@ -69,7 +70,7 @@ void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, d
 #elif defined(CASE_wide_sum_of_open_bytes)
   sum<"i->">(open_bytes);
 #elif defined(CASE_wide_product_of_open_bytes)
-  product<"i->">(open_factors);
+  tessera::product<"i->">(open_factors);
 #elif defined(CASE_running_sum_of_open_bytes)
   cumsum<"i", 'i'>(open_bytes);
 #elif defined(CASE_sum_as_short)

@@ -70,6 +70,17 @@ inline DynamicTensor matrix(const ProcessMesh<Grid>& mesh, DType type = DType::f
   return zeros_of(mesh, type, extents, sharding);
 }
 
+/// Functions that hold numbers.
+struct TimesPlus {
+  float factor, more;
+  KOKKOS_FUNCTION float operator()(float x) const { return factor * x + more; }
+};
+struct Raised {
+  int power;
+  template <class Told> void numbers(Told& told) const { told.add(power); }
+  KOKKOS_FUNCTION float operator()(float x) const { return power == 2 ? x * x : x * x * x; }
+};
+
 /// `regular` and `odd` are how the message names what the two sorts of processes do.
 struct Deviation {
   std::string_view name;
@@ -256,6 +267,44 @@ inline const Deviation different_calls[] = {
          reduce<Max>("ij->i", x);
      },
      "max ij->i of", "min ij->i of"},
+    {"the scalar",
+     [](const Part& p) {
+       const auto x = zeros<ShardedTensor<float, Grid, P<rows, _>>>(p.mesh(), 6, 6);
+       (void)(x * (p.odd ? 3.0f : 0.5f));
+     },
+     " with 0.5", " with 3"},
+    {"a number of the user's function",
+     [](const Part& p) {
+       const auto x = matrix(p.mesh());
+       map_dynamic<float>("ij->ij", TimesPlus{2, p.odd ? 3 : 4}, split_rows(), x);
+     },
+     " with bytes 4080000040000000", " with bytes 4040000040000000"},
+    {"a number that the user's function names",
+     [](const Part& p) {
+       const auto x = matrix(p.mesh());
+       map_dynamic<float>("ij->ij", Raised{p.odd ? 3 : 2}, split_rows(), x);
+     },
+     " with 2", " with 3"},
+    {"what comes in from outside",
+     [](const Part& p) {
+       const auto x = matrix(p.mesh());
+       shift(x, 1, 0, p.odd ? 3 : 2, split_rows());
+     },
+     " with bytes 0000000040000000", " with bytes 0000000040400000"},
+    {"a number of which a tensor was made",
+     [](const Part& p) {
+       const auto x =
+           full<ShardedTensor<float, Grid, P<rows, _>>>(p.mesh(), {6, 6}, p.odd ? 3.0f : 2.0f);
+       reduce<Sum>("ij->j", DynamicTensor(x), whole(1));
+     },
+     "sum ij->j of", "sum ij->j of"},
+    {"the seed of random numbers",
+     [](const Part& p) {
+       const auto x =
+           random_normal<ShardedTensor<float, Grid, P<rows, _>>>(p.mesh(), {6, 6}, p.odd ? 3 : 2);
+       reduce<Sum>("ij->j", DynamicTensor(x), whole(1));
+     },
+     "sum ij->j of", "sum ij->j of"},
 };
 
 /// Meshes that are not alike: found when they are made, at every check level.

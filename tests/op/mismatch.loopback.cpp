@@ -79,11 +79,49 @@ bool has(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("different calls: every process is told both") {
-  CHECK(check_all(different_calls) == 24 * 4 * 2);
+  CHECK(check_all(different_calls) == 30 * 4 * 2);
 }
 
 TEST_CASE("different meshes: every process is told both") {
   CHECK(check_all(different_meshes) == 6 * 4 * 2);
+}
+
+namespace {
+/// A function with padding, a pointer and the place where a process has its own numbers.
+struct Padded {
+  float factor;
+  double more;
+  const double* table;
+  char sign;
+  KOKKOS_FUNCTION double operator()(double x) const { return factor * x + more; }
+};
+}  // namespace
+
+TEST_CASE("padding and pointers of a function differ on processes, and are no numbers") {
+  run_loopback(3, [](std::shared_ptr<Transport> world) {
+    MeshOptions options;
+    options.check = Check::heavy;
+    const auto mesh = make_mesh<Grid>(world, sizes<Grid>(3, 1), options);
+    const std::vector<double> own(static_cast<std::size_t>(world->process() + 1), 1);
+    alignas(Padded) unsigned char memory[sizeof(Padded)];
+    std::memset(memory, 17 * (world->process() + 1), sizeof memory);
+    auto& f = *reinterpret_cast<Padded*>(memory);
+    f.factor = 2;
+    f.more = 3;
+    f.table = own.data();
+    f.sign = '-';
+    const auto x = zeros<ShardedTensor<double, Grid, P<rows, _>>>(mesh, 6, 6);
+    const auto y = map(f, x);
+    const double more = 3;
+    const auto z =
+        map([table = own.data(), more](double a) { return table == nullptr ? a : a + more; }, y);
+    const auto w = map_with_index(
+        [table = own.data()](const GlobalIndex& i, double a) {
+          return table == nullptr ? a : a + static_cast<double>(i[0]);
+        },
+        z);
+    CHECK(to_host(sum<"ij->">(w)).values[0] == 36 * 6 + 6 * 15);
+  });
 }
 
 TEST_CASE("an operator's error names the place of the call, the process and its coordinates") {

@@ -63,6 +63,9 @@ KOKKOS_INLINE_FUNCTION NormalPair normal_pair(const PhiloxWords& w) {
 template <class T> struct Uniform {
   std::uint64_t seed;
   double lo, hi;
+  template <class Told> void numbers(Told& told) const {
+    told.add(seed), told.add(lo), told.add(hi);
+  }
   KOKKOS_FUNCTION T operator()(const GlobalIndex& index) const {
     if constexpr (ComplexElement<T>) {
       using R = typename T::value_type;
@@ -91,6 +94,9 @@ template <class T> struct Uniform {
 template <class T> struct Normal {
   std::uint64_t seed;
   double mean, deviation;
+  template <class Told> void numbers(Told& told) const {
+    told.add(seed), told.add(mean), told.add(deviation);
+  }
   KOKKOS_FUNCTION T operator()(const GlobalIndex& index) const {
     const NormalPair z = normal_pair(random_words(index.linear(), 1, seed));
     if constexpr (ComplexElement<T>) {

@@ -46,7 +46,8 @@ template <class T> struct FillRunner {
     fill(static_cast<T*>(out), block.size(), *static_cast<const T*>(value));
   }
   static MapKernel kernel(const T& value) {
-    return {.context = &value, .keep = &keep_function<T>, .make = &make};
+    return {
+        .context = &value, .keep = &keep_function<T>, .make = &make, .numbers = numbers_of<T>()};
   }
 };
 template <class T, class F> struct IndexFunctionRunner {
@@ -57,7 +58,7 @@ template <class T, class F> struct IndexFunctionRunner {
     fill_index(*static_cast<const F*>(f), static_cast<T*>(out), block.extents(), offset, whole);
   }
   static MapKernel kernel(const F& f) {
-    return {.context = &f, .keep = &keep_function<F>, .make = &make};
+    return {.context = &f, .keep = &keep_function<F>, .make = &make, .numbers = numbers_of<F>()};
   }
 };
 struct HostElements {

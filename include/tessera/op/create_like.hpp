@@ -34,6 +34,9 @@ struct OneElement {
   DType type;
   FillValue element;
 
+  template <class Told> void numbers(Told& told) const {
+    if (element.data() != nullptr) told.add_bytes(element.data(), size_of(type), false);
+  }
   static void make(const void* one, const Box& block, const Extents&, void* out) {
     const auto& from = *static_cast<const OneElement*>(one);
     const Index n = block.size();
@@ -47,8 +50,12 @@ struct OneElement {
 };
 inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& value, CallSite site) {
   const OneElement one{x.type(), value.as(x.type(), site)};
-  return make_like(
-      x, {.context = &one, .keep = &keep_function<OneElement>, .make = &OneElement::make}, site);
+  return make_like(x,
+                   {.context = &one,
+                    .keep = &keep_function<OneElement>,
+                    .make = &OneElement::make,
+                    .numbers = numbers_of<OneElement>()},
+                   site);
 }
 }  // namespace detail
 

@@ -48,9 +48,17 @@ template <class F, class T, class Total = T> struct ScanRunner {
   }
   Extras extras() const {
     if constexpr (is_join<F, Total>)
-      return {.kernel = {nullptr, this, &fold, &scan, &keep_function<ScanRunner>}};
+      return {.kernel = {.context = this,
+                         .fold = &fold,
+                         .scan = &scan,
+                         .keep = &keep_function<ScanRunner>,
+                         .numbers = &tell_numbers<ScanRunner>}};
     else
       return {};
+  }
+  template <class Told> void numbers(Told& told) const {
+    if constexpr (numbers_of<F>() != nullptr) tell_numbers<F>(&f, told);
+    if constexpr (Element<Total>) told.add(identity);
   }
 };
 

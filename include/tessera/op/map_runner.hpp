@@ -18,6 +18,11 @@
 namespace tessera::detail {
 
 template <class R, class F, class... T> struct PullBacks;
+/// F is what pulls a gradient back through a function of the index (fn::TimesPlaced).
+template <class F>
+concept PullsPlaced = requires {
+  F::of_linear;
+};
 
 template <class R, class F, class... T> struct MapRunner {
   /// One address for each function on elements of these types. Not const, so that no linker merges
@@ -36,6 +41,7 @@ template <class R, class F, class... T> struct MapRunner {
   static MapKernel kernel(const F& f) {
     MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
     kernel.identity = &identity;
+    kernel.numbers = numbers_of<F>();
     if constexpr (BringsDerivative<F, T...> || StatesSlopes<F> || StopsGradients<F>)
       kernel.pull = &PullBacks<R, F, T...>::of;
     return kernel;
@@ -61,6 +67,7 @@ template <class R, class F, class... T> struct LoopRunner {
   static MapKernel kernel(const F& f) {
     MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
     kernel.identity = &MapRunner<R, F, T...>::identity;
+    kernel.numbers = numbers_of<F>();
     return kernel;
   }
 };
@@ -69,6 +76,9 @@ template <class R, class F, class... T> struct LoopRunner {
 template <class F> struct PlacedFunction {
   F f;
   Extents offset, extents;
+  template <class Told> void numbers(Told& told) const {  // not where the block lies
+    if constexpr (numbers_of<F>() != nullptr) tell_numbers<F>(&f, told);
+  }
 };
 template <class R, class F, class... T> struct IndexRunner {
   template <std::size_t... I>
@@ -83,7 +93,8 @@ template <class R, class F, class... T> struct IndexRunner {
   }
   static MapKernel kernel(const PlacedFunction<F>& placed) {
     MapKernel kernel{&run, &placed, nullptr, nullptr, &keep_function<PlacedFunction<F>>};
-    if constexpr (BringsDerivative<F, GlobalIndex, T...> || StatesSlopes<F>)
+    kernel.numbers = &tell_numbers<PlacedFunction<F>>;
+    if constexpr (BringsDerivative<F, GlobalIndex, T...> || StatesSlopes<F> || PullsPlaced<F>)
       kernel.pull = &PullBacks<R, PlacedFunction<F>, T...>::of;
     return kernel;
   }

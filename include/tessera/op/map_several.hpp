@@ -40,6 +40,7 @@ template <class... R, class F, class... T> struct SeveralRunner<Several<R...>, F
   static MapKernel kernel(const F& f) {
     MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
     kernel.identity = &identity;
+    kernel.numbers = numbers_of<F>();
     return kernel;
   }
   static ops::MapSeveral operation(const FixedVector<int, max_operands>& ranks) {

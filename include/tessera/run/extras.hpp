@@ -13,6 +13,7 @@
 #include <tessera/base/local_work.hpp>
 #include <tessera/run/call_site.hpp>
 #include <tessera/run/plan_cache.hpp>
+#include <tessera/run/told_numbers.hpp>
 
 namespace tessera {
 namespace detail {
@@ -37,6 +38,8 @@ struct MapKernel {
   /// The derivative that the function brings (run/pull_back.hpp) by an operand of a map, or a
   /// function that the adjoint of a norm asks for (NormPull); null: it brings none.
   detail::PullBack (*pull)(const void* context, int asked) = nullptr;
+  /// Tells the function's numbers, which processes compare; null: it has none.
+  detail::TellNumbers numbers = nullptr;
 };
 
 namespace detail {
@@ -70,6 +73,13 @@ struct Extras {
   const Promises* promised = nullptr;
   const std::shared_ptr<MeshCore>* mesh = nullptr;  ///< of a call without operands
 };
+
+/// Tells the numbers of a call on elements of a type, but for where its window begins.
+inline void tell_numbers(const Extras& extras, DType type, ToldNumbers& told) {
+  if (extras.scale != 1) told.add(extras.scale);
+  if (extras.fill != nullptr) told.add_bytes(extras.fill, size_of(type), false);
+  if (extras.kernel.numbers != nullptr) extras.kernel.numbers(extras.kernel.context, told);
+}
 
 /// Returns the mesh of a call.
 inline const std::shared_ptr<MeshCore>& mesh_under(const OperandList& operands,

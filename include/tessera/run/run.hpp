@@ -115,7 +115,7 @@ inline const Prepared& planned(const Request& r, const PlanQuestion& question) {
 
 /// Compares a call, whose plan `find` returns, with what the other processes call.
 template <class Find> Agreed agree_on(const Request& r, const CallName& name, const Find& find) {
-  Comparison comparison(r.operands, name, r.site, r.extras.starts);
+  Comparison comparison(r.operands, name, r.site, r.extras);
   const Prepared& prepared = find();
   if (r.extras.into != nullptr) require_destination(*prepared.plan, r);
   comparison.begin(prepared);

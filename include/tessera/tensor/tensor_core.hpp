@@ -212,14 +212,15 @@ class TensorCore {
     return born({mesh, desc, std::make_shared<detail::Storage>(mesh, data, std::move(owner))});
   }
   /// Returns the tensor, whose values come from no operator: a count distinguishes it from other
-  /// such tensors of its element type and extents.
-  static TensorCore born(TensorCore tensor) {
+  /// such tensors of its element type and extents. `made`: a digest of how it was made, if any.
+  static TensorCore born(TensorCore tensor, std::uint64_t made = 0) {
     MeshCore& mesh = *tensor.mesh_;
     if (!mesh.remembers()) return tensor;
     std::uint64_t history = static_cast<std::uint64_t>(tensor.type());
     for (const Index extent : tensor.extents())
       history = detail::mix(history, static_cast<std::uint64_t>(extent));
-    tensor.storage_->set_history(detail::mix(history, mesh.next_born(history)));
+    history = detail::mix(history, mesh.next_born(history));
+    tensor.storage_->set_history(made == 0 ? history : detail::mix(history, made));
     return tensor;
   }
 

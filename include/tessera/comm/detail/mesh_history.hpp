@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/comm/detail/agreement.hpp>
@@ -149,11 +150,14 @@ class MeshHistory {
     const std::string others = words(other, theirs);
     const auto call = [](const std::string& text) { return text.substr(0, text.rfind(" (at ")); };
     const bool alike = call(mine) == call(others);  // except for the operands
+    const std::string_view why =
+        own.operands == theirs.operands
+            ? " (which were made by other operators, or with other numbers)"
+            : " (each counts its own as they are made)";
     return "process " + std::to_string(process_) + " calls " + mine +
            (alike ? " with tensors" + numbers(own) : "") + ", but process " +
            std::to_string(other) + " calls " + others +
-           (alike ? " with tensors" + numbers(theirs) + " (each counts its own as they are made)"
-                  : "") +
+           (alike ? " with tensors" + numbers(theirs) + std::string(why) : "") +
            ", both as the mesh's communicating operator " + std::to_string(own.ordinal);
   }
 

@@ -70,6 +70,7 @@ template <class F, int Position, class T> struct Fixed {
   F f;
   T value;
 
+  template <class Told> void numbers(Told& told) const { told.add(value); }
   template <class A> static constexpr Linearity linearity_on() {
     return detail::fixed_linearity(detail::stated_linearity<F, A, A>(), Position);
   }

@@ -17,15 +17,14 @@
 #include <string>
 
 #include <tessera/program/explain.hpp>
-#include <tessera/run/call_site.hpp>
-#include <tessera/run/plan_cache.hpp>
+#include <tessera/run/extras.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera::detail {
 
-/// Returns "sum ij->j of float 6x6 P<rows,_> to P<_>".
+/// Returns "sum ij->j of float 6x6 P<rows,_> to P<_>", and the numbers of the call: " with 0.5".
 inline std::string words_of(CallSite site, const OperationView& operation,
-                            const OperandList& operands, const Extents* starts = nullptr) {
+                            const OperandList& operands, const Extras& extras = {}) {
   const AxisNames& names = operands[0]->mesh()->names();
   std::string text(site.label);
   const std::string_view name = operation.name();
@@ -33,9 +32,13 @@ inline std::string words_of(CallSite site, const OperationView& operation,
   for (int i = 0; i < operands.size(); ++i)
     text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), names);
   text += operation.text(names);
+  const Extents* const starts = extras.starts;
   for (int d = 0; starts != nullptr && d < starts->size(); ++d)
     text += (d == 0 ? " from index " : ", ") + std::to_string((*starts)[d]);
-  return text;
+  std::string numbers;
+  ToldNumbers told(&numbers);
+  tell_numbers(extras, operands[0]->type(), told);
+  return text + numbers;
 }
 
 /// The name of a call that processes compare: its operator and the descriptions of its tensors, and
@@ -56,21 +59,25 @@ struct CallName {
   }
 };
 
-/// Compares an operator that has operands with those of the other processes. At level
+/// Compares an operator that has operands with those of the other processes, its numbers too
+/// (run/told_numbers.hpp). At level
 /// `communicating` they compare before anything is planned, whether it communicates or not; at
 /// `normal` each compares with the announcements on its node, once the operator is known to
 /// communicate. The result remembers how it was made.
 class Comparison {
  public:
-  /// A window begins at `starts`, the same on all processes. Communication: at level
-  /// `communicating`, as MeshCore::agree. Throws MismatchError.
-  Comparison(const OperandList& operands, const CallName& name, CallSite site,
-             const Extents* starts = nullptr)
-      : operands_(operands), operation_(name.operation), site_(site), starts_(starts) {
-    if (operands.empty() || !mesh().remembers()) return;
+  /// Communication: at level `communicating`, as MeshCore::agree. Throws MismatchError.
+  Comparison(const OperandList& operands, const CallName& name, CallSite site, const Extras& extras)
+      : operands_(operands), operation_(name.operation), site_(site), extras_(extras) {
+    if (!mesh().remembers()) return;
     mark_.call = name.digest;
+    const Extents* const starts = extras.starts;
     for (int d = 0; starts != nullptr && d < starts->size(); ++d)
       mark_.call = mix(mark_.call, static_cast<std::uint64_t>((*starts)[d]));
+    ToldNumbers told;
+    tell_numbers(extras, operands.empty() ? DType::f32 : operands[0]->type(), told);
+    if (told.any()) mark_.call = mix(mark_.call, told.digest());
+    if (operands.empty()) return;
     for (int i = 0; i < operands.size(); ++i) {
       const Storage* storage = operands[i]->storage().get();
       if (storage == nullptr) continue;
@@ -87,18 +94,17 @@ class Comparison {
 
   /// The operator begins. Throws MismatchError.
   void begin(const Prepared& prepared) {
-    if (prepared.communicates && mesh().remembers() && mesh().check() < Check::communicating)
+    if (prepared.communicates && !operands_.empty() && mesh().remembers() &&
+        mesh().check() < Check::communicating)
       begin();
   }
   /// Returns the history of the result; 0 where nothing is compared.
-  std::uint64_t history() const {
-    return !operands_.empty() && mesh().remembers() ? mix(mark_.digest(), ordinal_) : 0;
-  }
+  std::uint64_t history() const { return mesh().remembers() ? mix(mark_.digest(), ordinal_) : 0; }
   const OperatorMark& mark() const { return mark_; }
 
  private:
-  MeshCore& mesh() const { return *operands_[0]->mesh(); }
-  std::string words() const { return words_of(site_, operation_, operands_, starts_); }
+  MeshCore& mesh() const { return *mesh_under(operands_, extras_); }
+  std::string words() const { return words_of(site_, operation_, operands_, extras_); }
   void begin() {
     ordinal_ = mesh().begin_operator(
         mark_, [&] { return words(); }, site_.where);
@@ -107,16 +113,16 @@ class Comparison {
   const OperandList& operands_;
   OperationView operation_;
   CallSite site_;
-  const Extents* starts_;
+  const Extras& extras_;
   OperatorMark mark_;
   std::uint64_t ordinal_ = 0;
 };
 
 /// Sets the history of the result, unless its memory is an operand's, which keeps its own; `into`:
-/// but the destination's changes. A tensor made of none gets a new one.
+/// but the destination's changes. A tensor made of none gets a new one, of how it was made.
 inline void remember(const TensorCore& result, const OperandList& operands, std::uint64_t history,
                      bool into = false) {
-  if (operands.empty()) return (void)TensorCore::born(result);
+  if (operands.empty()) return (void)TensorCore::born(result, history);
   if (history == 0 || result.storage() == nullptr) return;
   for (const TensorCore* operand : operands)
     if (!into && operand->storage() == result.storage()) return;
