@@ -6,6 +6,7 @@
 #include <cmath>
 #include <mutex>
 #include <random>
+#include <set>
 
 #include <tessera/grad.hpp>
 #include <tessera/op/compile.hpp>
@@ -129,6 +130,82 @@ TEST_CASE("gradients of gradients") {
     for (std::size_t i = 0; i < w0.size(); ++i)
       CHECK(std::fabs(second.values[i] - differences[i]) < 1e-6 * (1 + std::fabs(differences[i])));
   });
+}
+
+TEST_CASE("gradients of gradients of every operator equal differences of gradients") {
+  // The loss is squared, so that the second derivative goes through the adjoint by what comes back.
+  // Functors that bring no second derivative are refused, and what the table of gradients lacks.
+  const std::set<std::string> refused{"a functor with a derivative", "one of two operands",
+                                      "largest of windows", "least of windows"};
+  std::mt19937 random(23);
+  std::normal_distribution<double> normal;
+  for (const GradientCase& c : gradient_cases()) {
+    CAPTURE(std::string(c.name));
+    Elements at, to, by;
+    for (std::size_t k = 0; k < c.inputs.size(); ++k) {
+      at.push_back(values_of(c, k, random));
+      for (Elements* along : {&to, &by}) {
+        along->push_back(at[k]);
+        for (double& v : along->back()) v = normal(random);
+      }
+    }
+    const auto seed = random();
+    // Returns the slope of the gradient along `by` and, unless `only`, its own slope along `to`.
+    const auto slopes = [&](const DynamicMesh& mesh, double step, bool only) {
+      std::mt19937 shardings(seed);
+      Dynamic x, u, v;
+      for (std::size_t k = 0; k < at.size(); ++k) {
+        Elements::value_type moved = at[k];
+        for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += step * to[k][i];
+        const Sharding s = random_sharding(c.inputs[k].size(), shardings);
+        x.push_back(whole(mesh, c.inputs[k], moved, s));
+        u.push_back(whole(mesh, c.inputs[k], to[k], s));
+        v.push_back(whole(mesh, c.inputs[k], by[k], s));
+      }
+      const auto along = [&](const Dynamic& gradient, const Dynamic& direction) {
+        DynamicTensor sum;
+        for (std::size_t k = 0; k < at.size(); ++k) {
+          const std::string all = letters(gradient[k].core().rank());
+          const DynamicTensor one = einsum(all + "," + all + "->", gradient[k], direction[k]);
+          sum = k == 0 ? one : sum + one;
+        }
+        return sum;
+      };
+      const auto loss = [&](const Dynamic& in) {
+        const DynamicTensor y = c.f(mesh, in);
+        return y * y;
+      };
+      const auto slope = [&](const Dynamic& in) {
+        return along(value_and_grad(loss)(in).gradient, v);
+      };
+      if (only) return std::pair(to_host<double>(slope(x)).values[0], 0.0);
+      const auto [first, second] = value_and_grad(slope)(x);
+      return std::pair(to_host<double>(first).values[0],
+                       to_host<double>(along(second, u)).values[0]);
+    };
+    double wanted = 0;
+    run_loopback(1, [&](std::shared_ptr<Transport> world) {
+      const DynamicMesh mesh = make_mesh(world, {1, 1}, {"data", "model"});
+      wanted = (slopes(mesh, 1e-5, true).first - slopes(mesh, -1e-5, true).first) / 2e-5;
+    });
+    for (const int rows : {1, 2})
+      run_loopback(2 * rows, [&](std::shared_ptr<Transport> world) {
+        double got = 0;
+        std::string wrong;
+        try {
+          got = slopes(make_mesh(world, {rows, 2}, {"data", "model"}), 0, false).second;
+        } catch (const UsageError& error) {
+          wrong = error.what();
+        }
+        static std::mutex mutex;
+        const std::lock_guard lock(mutex);
+        CHECK_MESSAGE(wrong.empty() != refused.contains(c.name), std::string(c.name)
+                                                                     << ": " << wrong);
+        if (wrong.empty())
+          CHECK_MESSAGE(std::fabs(got - wanted) < 1e-5 * (1 + std::fabs(wanted)),
+                        std::string(c.name) << ": " << got << ", and by differences " << wanted);
+      });
+  }
 }
 
 TEST_CASE("typed functions, structs, compiled functions, layers, and what is sent") {

@@ -38,6 +38,13 @@ template <class D, int N> struct Times {
 /// The same of a function that knows where its elements lie.
 template <class F, int I> struct TimesPlaced {
   static constexpr std::string_view name = "gradient";
+  /// Whether the derivative depends on no value.
+  static constexpr bool of_linear = [] {
+    if constexpr (requires { F::linearity; })
+      return has(F::linearity, Linearity::linear);
+    else
+      return false;
+  }();
   F f;
   template <class C, class... V>
   KOKKOS_FUNCTION C operator()(const GlobalIndex& i, const C& cotangent, const V&... values) const {
@@ -96,7 +103,8 @@ template <class R, class F, class... T> struct PullBacks {
       return {.known = true};
     } else if constexpr (BringsDerivative<F, T...>) {
       return times_all<I>(fn::OwnDerivative<F, I>{f}, std::index_sequence_for<T...>{});
-    } else if constexpr ((ComplexElement<R> || ComplexElement<To>)&&HasPull<F, I>) {
+    } else if constexpr (HasPull<F, I> &&
+                         (ComplexElement<R> || ComplexElement<To> || !HasDerivative<F, I>)) {
       return pulled_read<I>(
           Pulled<F, I>::of(f),
           std::make_index_sequence<static_cast<std::size_t>(Pulled<F, I>::reads.size())>{});
@@ -151,6 +159,11 @@ template <class R, class F, class... T> struct PullBacks<R, PlacedFunction<F>, T
   template <int I, class To> static PullBack one(const PlacedFunction<F>& placed) {
     if constexpr (!has_gradient<To> || !has_gradient<R>) {
       return {.known = true};
+    } else if constexpr (PullsPlaced<F>) {  // the same of another cotangent
+      if constexpr (I == 0)
+        return again<T...>(placed);
+      else
+        return {.known = F::of_linear};
     } else if constexpr (HasDerivative<F, I>) {
       using D = Derivative<F, I>;
       static_assert(D::slope != Slope::function && std::is_same_v<R, To>,
@@ -165,6 +178,13 @@ template <class R, class F, class... T> struct PullBacks<R, PlacedFunction<F>, T
       back.function = std::make_shared<OwnedFunction>(IndexRunner<To, Pull, R, T...>::kernel(pull));
       return back;
     }
+  }
+  template <class To, class... Values> static PullBack again(const PlacedFunction<F>& placed) {
+    PullBack back{.known = true, .slope = Slope::function};
+    for (int k = 1; k <= static_cast<int>(sizeof...(Values)); ++k) back.reads.push_back(k);
+    back.function =
+        std::make_shared<OwnedFunction>(IndexRunner<To, F, R, Values...>::kernel(placed));
+    return back;
   }
 };
 

@@ -10,6 +10,7 @@
 /// Laws: no element is divided by, so that a running product may have zeros. Source: Blelloch,
 /// "Prefix Sums and Their Applications" (1990), section 1.4: a recurrence is a scan of pairs.
 #include <tessera/grad/adjoint/scatter.hpp>
+#include <tessera/grad/derivatives/complex.hpp>
 #include <tessera/kernel/functions/complex.hpp>
 #include <tessera/op/cumulative.hpp>
 #include <tessera/plan/op/scan.hpp>
@@ -67,6 +68,31 @@ inline void adjoint_of_extreme(const ops::Scan& op, AdjointBuilder& build) {
   build.set(0, scattered_along(build, build.cotangent(), last, d, to));
 }
 
+/// Returns s[j] = v[j] + a[j] s[i], i being the element before j along a dimension; elements T.
+template <class T>
+AdjointValue recurrence(AdjointBuilder& build, const ops::Scan& op, bool reverse, AdjointValue a,
+                        AdjointValue v, const Sharding& out) {
+  using C = complex<T>;
+  use_tensor_of<C>();
+  const Term& letters = op.terms.result;
+  const ScanRunner<fn::ComposeAffine, C> compose{{}, C{1, 0}};
+  const AdjointValue maps =
+      mapped(build, {{letters, letters}, letters}, {a, v}, dtype_of<C>, out,
+             std::make_shared<OwnedFunction>(LoopRunner<C, fn::MakeComplex, T, T>::kernel({})));
+  const AdjointValue sums = build.add(
+      ops::Scan{
+          {{letters}, letters}, op.along, Reduction::none, {reverse, false}, dtype_of<C>, out},
+      {maps}, std::make_shared<OwnedFunction>(compose.extras().kernel));
+  return mapped(build, {{letters}, letters}, {sums}, dtype_of<T>, out,
+                std::make_shared<OwnedFunction>(LoopRunner<T, fn::Imag, C>::kernel({})));
+}
+/// v, moved by one element against the direction of a scan: what comes after each element; then 0.
+inline AdjointValue next_along(AdjointBuilder& build, const ops::Scan& op, AdjointValue v,
+                               const Sharding& out) {
+  const int d = op.terms.result.find(op.along), next = op.options.reverse ? 1 : -1;
+  return build.add(ops::Shift{{next, d}, out}, {v});
+}
+
 /// A running product: dx[j] = p[j] s[j], where p is the product of what is before j, and
 /// s[j] = dy[j] + x[j + 1] s[j + 1]; exclusively s[j] = dy[j + 1] + x[j + 1] s[j + 1].
 inline void adjoint_of_product(const ops::Scan& op, AdjointBuilder& build) {
@@ -75,43 +101,72 @@ inline void adjoint_of_product(const ops::Scan& op, AdjointBuilder& build) {
     return build.miss(
         "a running product of complex numbers has no gradient yet; keep its operand out of the "
         "gradient with stop_gradient");
-  const Terms same{{op.terms.result}, op.terms.result};
-  const int d = op.terms.result.find(op.along), next = op.options.reverse ? 1 : -1;
   const DType wide = to.type == DType::f64 ? DType::f64 : DType::f32;
-  const DType pairs = wide == DType::f64 ? DType::c128 : DType::c64;
   const AdjointValue x = converted(build, build.finish(build.operand(0)), wide);
-  const AdjointValue g = build.reshard(converted(build, build.cotangent(), wide), to.sharding);
-  const auto shifted = [&](AdjointValue v) {
-    return build.add(ops::Shift{{next, d}, to.sharding}, {v});
-  };
-  const auto recurrence = [&](auto zero) {
-    using T = decltype(zero);
-    using C = complex<T>;
-    use_tensor_of<C>();
-    const ScanRunner<fn::ComposeAffine, C> compose{{}, C{1, 0}};
-    const AdjointValue maps =
-        mapped(build, {{same.result, same.result}, same.result},
-               {shifted(x), op.options.exclusive ? shifted(g) : g}, pairs, to.sharding,
-               std::make_shared<OwnedFunction>(LoopRunner<C, fn::MakeComplex, T, T>::kernel({})));
-    const AdjointValue sums = build.add(
-        ops::Scan{
-            same, op.along, Reduction::none, {!op.options.reverse, false}, pairs, to.sharding},
-        {maps}, std::make_shared<OwnedFunction>(compose.extras().kernel));
-    return mapped(build, same, {sums}, wide, to.sharding,
-                  std::make_shared<OwnedFunction>(LoopRunner<T, fn::Imag, C>::kernel({})));
-  };
-  const AdjointValue s = wide == DType::f64 ? recurrence(double{}) : recurrence(float{});
-  const AdjointValue p = build.add(
-      ops::Scan{same, op.along, Reduction::product, {op.options.reverse, true}, wide, to.sharding},
-      {x});
+  AdjointValue g = build.reshard(converted(build, build.cotangent(), wide), to.sharding);
+  if (op.options.exclusive) g = next_along(build, op, g, to.sharding);
+  const AdjointValue after = next_along(build, op, x, to.sharding);
+  const bool back = !op.options.reverse;
+  const AdjointValue s = wide == DType::f64
+                             ? recurrence<double>(build, op, back, after, g, to.sharding)
+                             : recurrence<float>(build, op, back, after, g, to.sharding);
+  const AdjointValue p = build.add(ops::Scan{{{op.terms.result}, op.terms.result},
+                                             op.along,
+                                             Reduction::product,
+                                             {op.options.reverse, true},
+                                             wide,
+                                             to.sharding},
+                                   {x});
   build.set(0,
             converted(build, mapped(build, {p, s}, function_of<2>(wide, fn::Multiply{})), to.type));
+}
+
+/// The recurrence itself, for gradients of gradients: of maps (a, b) whose compositions are (A, S),
+/// da[j] = r[j] A[j - 1] + s[j] S[j - 1] and db[j] = s[j], where r and s are the recurrences of dA
+/// and dS from the other end.
+template <class T> void adjoint_of_recurrence(const ops::Scan& op, AdjointBuilder& build) {
+  using C = complex<T>;
+  const TensorDesc to = build.gradient_of(0);
+  const Term& letters = op.terms.result;
+  const auto part = [&](AdjointValue v, const auto& f) {
+    using F = std::decay_t<decltype(f)>;
+    return mapped(build, {{letters}, letters}, {v}, dtype_of<T>, to.sharding,
+                  std::make_shared<OwnedFunction>(LoopRunner<T, F, C>::kernel(f)));
+  };
+  const AdjointValue maps = build.finish(build.operand(0));
+  const AdjointValue g = build.reshard(build.cotangent(), to.sharding);
+  const AdjointValue after = next_along(build, op, part(maps, fn::Real{}), to.sharding);
+  const bool back = !op.options.reverse;
+  const AdjointValue r = recurrence<T>(build, op, back, after, part(g, fn::Real{}), to.sharding);
+  const AdjointValue s =
+      recurrence<T>(build, op, back, after, part(g, fn::NegativeImag{}), to.sharding);
+  ops::Scan others = op;
+  others.options.exclusive = true;
+  others.out = to.sharding;
+  const ScanRunner<fn::ComposeAffine, C> compose{{}, C{1, 0}};
+  const AdjointValue before =
+      build.add(others, {maps}, std::make_shared<OwnedFunction>(compose.extras().kernel));
+  const auto product = [&](AdjointValue a, AdjointValue b) {
+    return mapped(build, {a, b}, function_of<2>(dtype_of<T>, fn::Multiply{}));
+  };
+  const AdjointValue by_factor =
+      mapped(build, {product(r, part(before, fn::Real{})), product(s, part(before, fn::Imag{}))},
+             function_of<2>(dtype_of<T>, fn::Add{}));
+  const AdjointValue by_sum = mapped(build, {s}, function_of<1>(dtype_of<T>, fn::Negate{}));
+  build.set(
+      0, mapped(build, {{letters, letters}, letters}, {by_factor, by_sum}, dtype_of<C>, to.sharding,
+                std::make_shared<OwnedFunction>(LoopRunner<C, fn::MakeComplex, T, T>::kernel({}))));
+}
+template <class T> bool is_recurrence(const AdjointCall& call) {
+  return call.kernel.fold == &ScanRunner<fn::ComposeAffine, complex<T>>::fold;
 }
 
 inline void adjoint_of(const ops::Scan& op, AdjointBuilder& build) {
   if (op.reduction == Reduction::max || op.reduction == Reduction::min)
     return adjoint_of_extreme(op, build);
   if (op.reduction == Reduction::product) return adjoint_of_product(op, build);
+  if (is_recurrence<float>(build.call())) return adjoint_of_recurrence<float>(op, build);
+  if (is_recurrence<double>(build.call())) return adjoint_of_recurrence<double>(op, build);
   if (op.reduction != Reduction::sum)
     return build.miss(
         "a running join by a function has no gradient yet; give it one with custom_gradient, or "

@@ -33,6 +33,12 @@ struct PositionFromOne {
 };
 }  // namespace fn
 
+/// It is linear in x: its pull is the function itself.
+template <> struct Pulled<fn::WhereSame, 0> {
+  static constexpr Reads reads{1, 2};
+  static fn::WhereSame of(const fn::WhereSame&) { return {}; }
+};
+
 namespace detail {
 
 /// The tensors of a scatter's call, by their part in it.

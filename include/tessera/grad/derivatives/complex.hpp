@@ -26,6 +26,13 @@ struct FromImag {
     return {T{}, -g};
   }
 };
+/// i g, of a real gradient.
+struct FromNegativeImag {
+  static constexpr std::string_view name = "gradient";
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION complex<T> operator()(const T& g) const {
+    return {T{}, g};
+  }
+};
 /// The imaginary part's negative.
 struct NegativeImag {
   static constexpr std::string_view name = "gradient";
@@ -50,6 +57,47 @@ struct ByAngle {
     return complex<T>{T{}, -g} / z;
   }
 };
+/// The pulls of BySize, of a gradient c: by g, z and r.
+struct BySizeByGradient {
+  static constexpr std::string_view name = "gradient";
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const complex<T>& c, const complex<T>& z,
+                                           const T& r) const {
+    return r == T{} ? T{} : c.re * (z.re / r) + c.im * (z.im / r);
+  }
+};
+struct BySizeByNumber {
+  static constexpr std::string_view name = "gradient";
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION complex<T> operator()(const complex<T>& c, const T& g,
+                                                    const T& r) const {
+    return r == T{} ? complex<T>{} : complex<T>{c.re * (g / r), -c.im * (g / r)};
+  }
+};
+struct BySizeBySize {
+  static constexpr std::string_view name = "gradient";
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const complex<T>& c, const T& g, const complex<T>& z,
+                                           const T& r) const {
+    return r == T{} ? T{} : -(g / r) * (c.re * (z.re / r) + c.im * (z.im / r));
+  }
+};
+/// The pulls of ByAngle, of a gradient c: by g and z.
+struct ByAngleByGradient {
+  static constexpr std::string_view name = "gradient";
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const complex<T>& c, const complex<T>& z) const {
+    return (c / z).im;
+  }
+};
+struct ByAngleByNumber {
+  static constexpr std::string_view name = "gradient";
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION complex<T> operator()(const complex<T>& c, const T& g,
+                                                    const complex<T>& z) const {
+    return c * (complex<T>{T{}, g} / z) / z;
+  }
+};
 }  // namespace fn
 
 /// The base of pulls by a functor D of the cotangent and the values that are named.
@@ -64,6 +112,13 @@ template <> struct Pulled<fn::MakeComplex, 0> : PulledBy<fn::Real> {};
 template <> struct Pulled<fn::MakeComplex, 1> : PulledBy<fn::NegativeImag> {};
 template <> struct Pulled<fn::FromReal, 0> : PulledBy<fn::Real> {};
 template <> struct Pulled<fn::FromImag, 0> : PulledBy<fn::Imag> {};
+template <> struct Pulled<fn::FromNegativeImag, 0> : PulledBy<fn::NegativeImag> {};
+template <> struct Pulled<fn::NegativeImag, 0> : PulledBy<fn::FromNegativeImag> {};
+template <> struct Pulled<fn::BySize, 0> : PulledBy<fn::BySizeByGradient, 1, 2> {};
+template <> struct Pulled<fn::BySize, 1> : PulledBy<fn::BySizeByNumber, 0, 2> {};
+template <> struct Pulled<fn::BySize, 2> : PulledBy<fn::BySizeBySize, 0, 1, 2> {};
+template <> struct Pulled<fn::ByAngle, 0> : PulledBy<fn::ByAngleByGradient, 1> {};
+template <> struct Pulled<fn::ByAngle, 1> : PulledBy<fn::ByAngleByNumber, 0, 1> {};
 template <> struct Pulled<fn::Arg, 0> : PulledBy<fn::ByAngle, 0> {};
 /// Of complex numbers; the derivative of the size of real ones is in arithmetic.hpp.
 template <> struct Pulled<fn::Abs, 0> : PulledBy<fn::BySize, 0, reads_result> {};

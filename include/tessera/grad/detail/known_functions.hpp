@@ -9,6 +9,7 @@
 
 #include <tessera/grad/adjoint/moments.hpp>
 #include <tessera/grad/adjoint/reduce.hpp>
+#include <tessera/grad/adjoint/scatter.hpp>
 #include <tessera/grad/adjoint/softmax.hpp>
 #include <tessera/grad/derivatives/all.hpp>
 #include <tessera/grad/functions.hpp>
@@ -68,6 +69,7 @@ template <class T> void add_numbers(KnownFunctions& all) {
   all.add<1, T, fn::Converted<T>, T>();
   all.add<1, T, fn::Masked, T, T>();
   all.add<1, T, fn::OneWhereEqual, T, T>();
+  all.add<1, T, fn::WhereSame, T, std::int64_t, std::int64_t>();
 }
 /// The functions of complex numbers of parts T.
 template <class T> void add_complex(KnownFunctions& all) {
@@ -81,6 +83,10 @@ template <class T> void add_complex(KnownFunctions& all) {
   all.add<1, C, fn::MakeComplex, T, T>();
   all.add<1, C, fn::FromReal, T>();
   all.add<1, C, fn::FromImag, T>();
+  all.add<1, C, fn::FromNegativeImag, T>();
+  all.add<1, T, fn::NegativeImag, C>();
+  all.add<1, C, fn::BySize, T, C, T>();
+  all.add<1, C, fn::ByAngle, T, C>();
 }
 template <class T, class... U> void add_casts(KnownFunctions& all) {
   (all.add<1, U, fn::Cast<U>, T>(), ...);
