@@ -2,6 +2,9 @@
 // Functions whose gradient their author states, and layers that run again on the way back.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <string>
+
 #include <tessera/grad.hpp>
 #include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
@@ -10,6 +13,102 @@
 
 using namespace tessera;
 using namespace gradient_test;
+
+namespace {
+/// A kernel that no gradient sees: y = 2 x, on views.
+template <class A, class B> void doubled(const A& from, const B& to) {
+  for (std::size_t i = 0; i < to.extent(0); ++i)
+    for (std::size_t j = 0; j < to.extent(1); ++j) to(i, j) = 2 * from(i, j);
+}
+}  // namespace
+
+TEST_CASE("a kernel on views that a gradient would need is an error with both places") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = from_function<Real<data, _>>(mesh, {6, 4}, Ramp{});
+    using Tensor = Real<data, _>;
+    const auto says = [&](int line, const auto& f) {
+      std::string text;
+      try {
+        (void)value_and_grad(f)(x);
+      } catch (const UsageError& error) {
+        text = error.what();
+      }
+      CHECK_MESSAGE(
+          text.find("a tensor that depends on an argument was viewed at") != std::string::npos,
+          text);
+      CHECK_MESSAGE(
+          text.find("custom_gradient.loopback.cpp:" + std::to_string(line)) != std::string::npos,
+          text);
+    };
+    says(__LINE__ + 3, [&](const Tensor& v) {
+      const Tensor e = exp(v);
+      auto y = zeros_like(v);
+      doubled(local_view(e), local_view(y));
+      return sum<"ij->">(y * y);
+    });
+    says(__LINE__ + 4, [&](const Tensor& v) {  // views in the other order, pointers, and a scalar
+      auto y = zeros<Real<>>(mesh, {});
+      double* const to = y.data();
+      const Tensor e = exp(v);
+      const double* const from = e.data();
+      *to = *from;
+      return y;
+    });
+    says(__LINE__ + 4, [&](const Tensor& v) {  // dynamic, and mdspans
+      const DynamicTensor e = exp(DynamicTensor(v));
+      const DynamicTensor y = zeros_like(e);
+      const auto to = block_mdspan<double, 2>(y);
+      const auto from = block_mdspan<const double, 2>(e);
+      for (Index i = 0; i < to.extent(0); ++i)
+        for (Index j = 0; j < to.extent(1); ++j) to[std::array{i, j}] = from[std::array{i, j}];
+      return reduce<Sum>("ij->", tanh(y));
+    });
+    says(__LINE__ + 5, [&](const Tensor& v) {  // into memory of the application's
+      const Box box = v.box();
+      const Kokkos::View<double**, Kokkos::LayoutRight> memory(
+          "memory", static_cast<std::size_t>(box[0].hi - box[0].lo), 4);
+      doubled(local_view(v), memory);
+      return sum<"ij->">(adopt<Tensor>(mesh, {6, 4}, memory) + v);
+    });
+    // Where the loss does not depend on what the kernel made, and where no gradient is lost.
+    const auto wanted = value_and_grad([](const Tensor& v) { return sum<"ij->">(v * v); })(x);
+    const auto right = [&](const auto& f) {
+      CHECK(close(value_and_grad(f)(x).gradient, wanted.gradient));
+    };
+    right([&](const Tensor& v) {  // looked at, and copied to the host
+      const Tensor y = v * v;
+      double sum_of_block = 0;
+      const auto from = local_view(y);
+      for (std::size_t i = 0; i < from.extent(0); ++i) sum_of_block += from(i, 0);
+      (void)to_host(y), (void)sum_of_block;
+      return sum<"ij->">(y);
+    });
+    right([&](const Tensor& v) {  // made beside the loss
+      auto y = zeros_like(v);
+      doubled(local_view(v), local_view(y));
+      return sum<"ij->">(v * v) + 0.0 * sum<"ij->">(stop_gradient(y));
+    });
+    right([&](const Tensor& v) {  // constants that a kernel writes
+      auto y = ones_like(v);
+      const Tensor still = stop_gradient(v);
+      doubled(local_view(still), local_view(y));
+      y = ones_like(v);
+      local_view(y)(0, 0) = 1;
+      return sum<"ij->">(v * v * y);
+    });
+    right([&](const Tensor& v) {  // with its gradient
+      const auto kernel = custom_gradient(
+          [](const Tensor& a) {
+            auto y = zeros_like(a);
+            doubled(local_view(a), local_view(y));
+            return y;
+          },
+          [](const Tensor& dy, const Tensor&) { return 2.0 * dy; });
+      return sum<"ij->">(0.5 * kernel(v) * v);
+    });
+  });
+}
 
 TEST_CASE("functions whose gradient their author states") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {

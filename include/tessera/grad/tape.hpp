@@ -26,6 +26,7 @@
 #include <tessera/grad/adjoint.hpp>
 #include <tessera/run/listing.hpp>
 #include <tessera/run/request.hpp>
+#include <tessera/tensor/view_watch.hpp>
 
 namespace tessera::detail {
 
@@ -33,10 +34,10 @@ namespace tessera::detail {
 /// itself, to compare with.
 enum class FinishSums : std::uint8_t { together, each };
 
-class Tape final : public Taker {
+class Tape final : public Taker, public ViewWatch {
  public:
   explicit Tape(FinishSums finish = FinishSums::together)
-      : outer_(taker_of_thread), finish_(finish) {}
+      : outer_(taker_of_thread), outer_watch_(watch_of_thread), finish_(finish) {}
 
   /// Follows a tensor: what depends on it has gradients. Returns its number. `under`: the sharding
   /// of its gradient; null: its own. Throws UsageError when it is followed already.
@@ -47,6 +48,10 @@ class Tape final : public Taker {
   bool takes_all() const override { return true; }
   Tape* tape() override { return this; }
   Taker* outer() const { return outer_; }
+  ViewWatch* outer_watch() const { return outer_watch_; }
+  /// Notes a view of a followed tensor, and one through which another tensor may be written: what
+  /// is written there may depend on an argument, by a kernel that nobody differentiates.
+  TESSERA_FUNCTION void viewed(const TensorCore& x, bool writes, Where where) override;
 
   /// From the gradients of a call's results to those of its arguments, undefined where there is
   /// none.
@@ -100,6 +105,9 @@ class Tape final : public Taker {
   TESSERA_FUNCTION void record(const Request& r, const std::vector<TensorCore>& results,
                                unsigned wanted);
   int add_value(const TensorCore& x, const Sharding* under = nullptr);
+  /// A tensor that a kernel may have written from followed ones: its gradient is an error. Returns
+  /// its number; -1: it is none.
+  int number_of_written(const TensorCore& x);
   void add_node(Node node, CallSite site);
   static TensorDesc desc_of(const Node& node, AdjointValue v);
   static TensorDescs reads_of(const Node& node, const AdjointStep& step);
@@ -119,8 +127,18 @@ class Tape final : public Taker {
   /// Returns a bit for each operand that has a gradient.
   unsigned followed(const OperandList& operands);
 
+  /// A tensor whose memory was viewed to be written, or adopted.
+  struct Written {
+    std::weak_ptr<const Storage> storage;  ///< so that no other has its address
+    Where where;
+  };
+
   Taker* outer_;  ///< who takes the calls then
+  ViewWatch* outer_watch_;
   FinishSums finish_;
+  bool read_ = false;  ///< a followed tensor has been viewed, last at read_at_
+  Where read_at_;
+  std::unordered_map<const Storage*, Written> written_;
   std::unordered_map<const Storage*, Memory> memories_;
   std::unordered_map<const Storage*, int> writes_;
   std::vector<Node> nodes_;

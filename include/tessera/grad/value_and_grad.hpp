@@ -13,6 +13,15 @@
 /// gradient is reduced as the weight's spec says. The function returns a scalar tensor, or a tuple
 /// that begins with one.
 ///
+/// A kernel of the user's own, on views of tensors (data(), local_view, block_mdspan, adopt, a halo
+/// tensor's view()), is seen by no gradient. So where f has viewed a tensor that depends on an
+/// argument, and has viewed another tensor to write it, or adopted it, the loss may not depend on
+/// the latter: that is an error, which names both places. custom_gradient states the gradient of
+/// such a kernel, and what it calls may view anything; a kernel that is to have none reads a
+/// stop_gradient. Values that are copied to the host (to_host, value, printing) are numbers of the
+/// host, and constants. Views that were taken before f was called, and kernels that change a tensor
+/// in place which depends on an argument, are not noticed.
+///
 /// Laws: the value is the function's; the gradient is that of the whole tensors, on every mesh.
 #include <tuple>
 #include <type_traits>

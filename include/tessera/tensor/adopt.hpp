@@ -58,6 +58,7 @@ Tensor adopt(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents&
                          (view.span_is_contiguous() ? "" : ", which is not contiguous") +
                          "; give a contiguous View of exactly the block",
                      where);
+  detail::tell_view(core, true, where);
   return Tensor(core);
 }
 

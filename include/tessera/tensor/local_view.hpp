@@ -9,10 +9,13 @@
 ///     const auto m = block_mdspan(x);                // a Kokkos::mdspan of the same memory
 ///
 /// Laws: the View and the mdspan are the block's memory, row-major, in the memory of Kokkos'
-/// default execution space; they keep nothing alive.
+/// default execution space; they keep nothing alive. In a function that is differentiated, a kernel
+/// that reads one tensor and writes another is an error where the gradient would need it: give it
+/// one with custom_gradient (grad/value_and_grad.hpp has the rule).
 #include <array>
 #include <cstddef>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <Kokkos_Core.hpp>
@@ -51,24 +54,29 @@ inline void require_rank(int rank, int asked, Where where) {
 }  // namespace detail
 
 /// Returns this process's block. Communication: none.
-template <TypedTensor A> LocalView<typename A::value_type, A::rank> local_view(A& x) {
-  return detail::view_of<typename A::value_type, A::rank>(x.data(), x.box().extents());
+template <TypedTensor A>
+LocalView<typename A::value_type, A::rank> local_view(A& x, Where where = Where::here()) {
+  return detail::view_of<typename A::value_type, A::rank>(x.data(where), x.box().extents());
 }
-template <TypedTensor A> LocalView<const typename A::value_type, A::rank> local_view(const A& x) {
-  return detail::view_of<const typename A::value_type, A::rank>(x.data(), x.box().extents());
+template <TypedTensor A>
+LocalView<const typename A::value_type, A::rank> local_view(const A& x,
+                                                            Where where = Where::here()) {
+  return detail::view_of<const typename A::value_type, A::rank>(x.data(where), x.box().extents());
 }
-/// Throws UsageError when the tensor has another element type or number of dimensions.
-template <Element T, int Rank>
-LocalView<T, Rank> local_view(const DynamicTensor& x, Where where = Where::here()) {
-  detail::require_rank(x.core().rank(), Rank, where);
-  return detail::view_of<T, Rank>(x.data<T>(), x.box().extents());
-}
+/// The same of elements T, or const T where they are only read. Throws UsageError when the tensor
+/// has another element type or number of dimensions.
+template <class T, int Rank>
+  requires Element<std::remove_const_t<T>> LocalView<T, Rank> local_view(
+      const DynamicTensor& x, Where where = Where::here()) {
+    detail::require_rank(x.core().rank(), Rank, where);
+    return detail::view_of<T, Rank>(x.data<T>(where), x.box().extents());
+  }
 
 /// Returns this process's block as one row.
-template <TypedTensor Tensor> auto block_view(Tensor& t) {
+template <TypedTensor Tensor> auto block_view(Tensor& t, Where where = Where::here()) {
   using T = typename Tensor::value_type;
   return Kokkos::View<T*, Kokkos::LayoutRight, KernelMemory, Kokkos::MemoryUnmanaged>(
-      t.data(), static_cast<std::size_t>(t.local_size()));
+      t.data(where), static_cast<std::size_t>(t.local_size()));
 }
 
 /// A block of Rank dimensions that belongs to a tensor, as a standard mdspan.
@@ -85,18 +93,22 @@ template <class T, int Rank> BlockMdspan<T, Rank> mdspan_of(T* data, const Exten
 }  // namespace detail
 
 /// Returns this process's block; its elements are const where x is const. Communication: none.
-template <TypedTensor A> BlockMdspan<typename A::value_type, A::rank> block_mdspan(A& x) {
-  return detail::mdspan_of<typename A::value_type, A::rank>(x.data(), x.box().extents());
+template <TypedTensor A>
+BlockMdspan<typename A::value_type, A::rank> block_mdspan(A& x, Where where = Where::here()) {
+  return detail::mdspan_of<typename A::value_type, A::rank>(x.data(where), x.box().extents());
 }
 template <TypedTensor A>
-BlockMdspan<const typename A::value_type, A::rank> block_mdspan(const A& x) {
-  return detail::mdspan_of<const typename A::value_type, A::rank>(x.data(), x.box().extents());
+BlockMdspan<const typename A::value_type, A::rank> block_mdspan(const A& x,
+                                                                Where where = Where::here()) {
+  return detail::mdspan_of<const typename A::value_type, A::rank>(x.data(where), x.box().extents());
 }
-/// Throws UsageError when the tensor has another element type or number of dimensions.
-template <Element T, int Rank>
-BlockMdspan<T, Rank> block_mdspan(const DynamicTensor& x, Where where = Where::here()) {
-  detail::require_rank(x.core().rank(), Rank, where);
-  return detail::mdspan_of<T, Rank>(x.data<T>(), x.box().extents());
-}
+/// The same of elements T, or const T where they are only read. Throws UsageError when the tensor
+/// has another element type or number of dimensions.
+template <class T, int Rank>
+  requires Element<std::remove_const_t<T>> BlockMdspan<T, Rank> block_mdspan(
+      const DynamicTensor& x, Where where = Where::here()) {
+    detail::require_rank(x.core().rank(), Rank, where);
+    return detail::mdspan_of<T, Rank>(x.data<T>(where), x.box().extents());
+  }
 
 }  // namespace tessera

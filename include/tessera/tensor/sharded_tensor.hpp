@@ -9,6 +9,7 @@
 ///
 /// Laws: lower<M, S>() == x.sharding(); copies share the block.
 #include <array>
+#include <type_traits>
 #include <utility>
 
 #include <tessera/kernel/use_element.hpp>
@@ -16,6 +17,7 @@
 #include <tessera/spec/typed_tensor.hpp>
 #include <tessera/tensor/dynamic_mesh.hpp>
 #include <tessera/tensor/tensor_core.hpp>
+#include <tessera/tensor/view_watch.hpp>
 
 namespace tessera {
 namespace detail {
@@ -87,9 +89,16 @@ template <class T, class M, class S> class ShardedTensor {
   Index local_size() const { return core_.local_size(); }
   /// This process's block: contiguous, row-major, with extents box().extents(), in the memory of
   /// Kokkos' default execution space; for kernels on this thread's instance (ProcessMesh::on): work
-  /// of other instances that is in their way is waited for.
-  value_type* data() { return core_.data<value_type>(); }
-  const value_type* data() const { return static_cast<const value_type*>(core_.read()); }
+  /// of other instances that is in their way is waited for. What a kernel does there no gradient
+  /// sees: it is an error where it would matter (grad/value_and_grad.hpp).
+  value_type* data(Where where = Where::here()) {
+    detail::tell_view(core_, true, where);
+    return core_.data<value_type>();
+  }
+  const value_type* data(Where where = Where::here()) const {
+    detail::tell_view(core_, false, where);
+    return static_cast<const value_type*>(core_.read());
+  }
 
  private:
   TensorCore core_;
@@ -121,13 +130,20 @@ class DynamicTensor {
   DType type() const { return core_.type(); }
   Box box() const { return core_.box(); }
   Index local_size() const { return core_.local_size(); }
-  template <class T> T* data() const {
-    if (dtype_of<T> != core_.type())
+  /// The same of elements T, or const T where they are only read. Throws UsageError when the tensor
+  /// holds others.
+  template <class T> T* data(Where where = Where::here()) const {
+    constexpr DType type = dtype_of<std::remove_const_t<T>>;
+    if (type != core_.type())
       throw UsageError("a tensor of " + std::string(name_of(core_.type())) + " is read as " +
-                       std::string(name_of(dtype_of<T>)) + "; ask for data<" +
+                       std::string(name_of(type)) + "; ask for data<" +
                        std::string(name_of(core_.type())) + ">()");
     detail::require_by_itself(core_, {});
-    return core_.data<T>();
+    detail::tell_view(core_, !std::is_const_v<T>, where);
+    if constexpr (std::is_const_v<T>)
+      return static_cast<T*>(core_.read());
+    else
+      return core_.data<T>();
   }
 
  private:

@@ -29,6 +29,7 @@ class CustomCall final : public Taker {
   /// Runs the function apart from the tapes.
   template <class F> auto forward(const F& f) {
     const TakenBy scope(this);
+    const WatchedBy views(tapes_.empty() ? watch_of_thread : tapes_.back()->outer_watch());
     return f();
   }
   /// Returns a result that shares no memory with arguments and other results.

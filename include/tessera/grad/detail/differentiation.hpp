@@ -61,6 +61,7 @@ class Differentiation {
   TESSERA_FUNCTION void follow(const TensorCore& x, const Sharding& under);
   template <class F> auto forward(const F& f) {
     const TakenBy scope(&tape_);
+    const WatchedBy views(&tape_);
     return f();
   }
   template <class Loss> void back(const Loss& loss) { back_from(loss.core()); }

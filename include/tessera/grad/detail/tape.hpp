@@ -43,7 +43,7 @@ TESSERA_FUNCTION int Tape::follow(const TensorCore& x, Where where, const Shardi
 
 TESSERA_FUNCTION int Tape::number_of(const TensorCore& x) {
   const auto found = memories_.find(memory_of(x));
-  if (found == memories_.end()) return -1;
+  if (found == memories_.end()) return number_of_written(x);
   const Memory& memory = found->second;
   for (const auto& [desc, number] : memory.seen)
     if (desc == x.desc()) return number;
@@ -67,6 +67,37 @@ TESSERA_FUNCTION int Tape::number_of(const TensorCore& x) {
   node.mesh = x.mesh();
   nodes_.push_back(std::move(node));
   return seen;
+}
+
+TESSERA_FUNCTION void Tape::viewed(const TensorCore& x, bool writes, Where where) {
+  if (outer_watch_ != nullptr) outer_watch_->viewed(x, writes, where);
+  if (follows(x)) {
+    read_ = true;
+    read_at_ = where;
+  } else if (writes && is_differentiable(x.type())) {
+    written_[memory_of(x)] = {x.storage(), where};
+  }
+}
+
+inline int Tape::number_of_written(const TensorCore& x) {
+  const auto found = read_ ? written_.find(memory_of(x)) : written_.end();
+  if (found == written_.end()) return -1;
+  const Where where = found->second.where;
+  const int number = add_value(x);
+  Node node;
+  node.adjoint.missing =
+      "its memory was viewed to be written, or adopted, at " + to_string(where) +
+      ", and a tensor that depends on an argument was viewed at " + to_string(read_at_) +
+      ", so that a kernel may have made the one from the other, which no gradient sees; call the "
+      "kernel within custom_gradient, which states its gradient, or let it read stop_gradient of "
+      "the tensor where there is none (to_host and value are no views)";
+  node.results.push_back(number);
+  node.made.push_back(x.desc());
+  node.label = "gradient of " + to_string(x.desc(), x.mesh()->names());
+  node.where = where;
+  node.mesh = x.mesh();
+  nodes_.push_back(std::move(node));
+  return number;
 }
 
 TESSERA_FUNCTION void Tape::refuse(CallSite site) const {
@@ -148,6 +179,7 @@ TESSERA_FUNCTION TensorCore Tape::take_one(const Request& r) {
   if (r.extras.into != nullptr) {
     const Storage* const memory = memory_of(*r.extras.into);
     ++writes_[memory];
+    if (r.extras.destination == Destination::given) written_.erase(memory);
     if (wanted == 0) memories_.erase(memory);
   }
   return result;

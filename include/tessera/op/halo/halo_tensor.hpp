@@ -158,6 +158,7 @@ class DynamicHaloTensor {
                            "; ask for its own type",
                        where);
     detail::require_rank(desc().rank(), Rank, where);
+    detail::tell_view(block().core, true, where);
     return detail::view_of<T, Rank>(block().core.data<T>(), box().extents());
   }
   template <class T, int Rank> auto interior(Where where = Where::here()) const {
