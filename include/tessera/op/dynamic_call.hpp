@@ -10,8 +10,8 @@
 ///
 /// Laws: a call with a contract runs a plan that keeps it, or throws ContractError on every process
 /// before it communicates; without one it may do anything, on a Strict mesh nothing. A call into y
-/// gives y what the call returns without it; what is not one operator with one tensor for its
-/// result refuses it before it communicates.
+/// gives y what the call returns without it, made there by its last operator; a call whose result
+/// is not one tensor refuses it before it communicates.
 #include <concepts>
 #include <optional>
 #include <string>
@@ -19,6 +19,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/run/call_site.hpp>
+#include <tessera/run/into_last.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 
 namespace tessera {
@@ -50,18 +51,26 @@ class DynamicCall {
   const std::optional<Contract>& contract() const { return contract_; }
   /// Returns the same as operators take it, under the name that messages give the call.
   detail::CallSite site(std::string_view label) const {
-    return {label, where_, contract_, into_ ? &*into_ : nullptr};
+    return {label, where_, contract_, destination()};
   }
-  /// The same of a call that makes its result anew: one of several operators, or whose result is
-  /// not one sharded tensor. Throws UsageError when it has a destination.
+  /// The same of a call whose result is not one sharded tensor. Throws UsageError when it has a
+  /// destination.
   detail::CallSite fresh_site(std::string_view label) const {
     if (into_)
       throw UsageError(std::string(label) +
-                           ": the call is not one operator with one tensor for its result, so it "
-                           "takes no destination; call it without one, and copy what it returns "
-                           "with reshard_into",
+                           ": the result of the call is not one tensor, so it takes no "
+                           "destination; call it without one, and copy what it returns with "
+                           "reshard_into",
                        where_);
     return {label, where_, contract_};
+  }
+  /// Returns the tensor that takes the result; null: a new one does.
+  const TensorCore* destination() const { return into_ ? &*into_ : nullptr; }
+  /// Returns the same without a destination.
+  DynamicCall without_destination() const {
+    DynamicCall call = *this;
+    call.into_.reset();
+    return call;
   }
   /// The same of calls that on a Strict mesh too need no contract: held to the one they are given.
   detail::CallSite free_site(std::string_view label) const { return freed(site(label)); }
@@ -79,5 +88,16 @@ class DynamicCall {
   std::optional<TensorCore> into_;
   Where where_;
 };
+
+namespace detail {
+/// Returns make(call), of a call that may be several operators: the last one writes the
+/// destination, where the call has one.
+template <class Make> DynamicTensor of_several(const DynamicCall& call, const Make& make) {
+  const TensorCore* const into = call.destination();
+  if (into == nullptr) return make(call);
+  write_last(*into, call.where(), [&] { return make(call.without_destination()).core(); });
+  return DynamicTensor(*into);
+}
+}  // namespace detail
 
 }  // namespace tessera

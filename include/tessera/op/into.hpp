@@ -2,11 +2,11 @@
 #pragma once
 /// @file
 /// Operators that write into a tensor that is there already, so that a loop makes none. Of dynamic
-/// tensors every operator with one result does, by DynamicCall::into (op/dynamic_call.hpp).
+/// tensors every call with one result does, by DynamicCall::into (op/dynamic_call.hpp).
 ///
 ///     einsum_into<"ik,kj->ij">(c, a, b);               // c = a b
 ///     einsum_into<"ik,kj->ij">(c, a, b, 2.0f, 1.0f);   // c = 2 a b + c
-///     into(y, [&] { return cumsum<"ij", 'j'>(x); });   // any operator with one result
+///     into(y, [&] { return cumsum<"ij", 'j'>(x); });   // any operators: the last one writes y
 ///     reshard_into(replica, x);   reduce_into<Sum, "ij->i">(rows, x);   map_into(y, fn::Exp{}, x);
 ///
 /// Laws: the destination gets what the operator of the same name returns, under the destination's
@@ -23,33 +23,10 @@
 #include <tessera/op/reshard.hpp>
 #include <tessera/op/scalar.hpp>
 #include <tessera/op/transpose.hpp>
+#include <tessera/run/into_last.hpp>
 
 namespace tessera {
 namespace detail {
-/// Gives the one operator that a function calls a destination.
-class IntoOne final : public Taker {
- public:
-  IntoOne(const TensorCore& y, Where where) : outer_(taker_of_thread), y_(y), where_(where) {}
-  TensorCore take(const Request& r) override {
-    if (std::exchange(used_, true) || r.extras.into != nullptr)
-      throw UsageError(std::string(r.site.label) +
-                           ": the function given to into calls several operators, or one that has "
-                           "a destination; it calls one, whose result the destination takes",
-                       where_);
-    const TakenBy outer(outer_);
-    Request to = r;
-    to.site.into = &y_;
-    return run(to);
-  }
-  bool used() const { return used_; }
-
- private:
-  Taker* outer_;  ///< who takes the call then
-  const TensorCore& y_;
-  Where where_;
-  bool used_ = false;
-};
-
 /// Of a map, which may read its destination too.
 inline Extras into(const TensorCore& destination, const OperandList& operands) {
   Extras extras = into(destination);
@@ -109,10 +86,13 @@ template <class Call, class C> consteval bool demand_type() {
 }
 }  // namespace detail
 
-/// Writes the result of the one operator that f() calls and returns to y, whose memory stays where
-/// it is. Communication, collective over: as the operator. Throws ShapeError when y has other
-/// extents than the result, UsageError when y shares memory with an operand (but of a map), or when
-/// f calls more than one operator, or one with several results.
+/// Writes the result of f() to y, whose memory stays where it is: the last operator that f calls
+/// makes it there, and the others make tensors of their own. f gives tensors to operators and
+/// returns the last one's result, and does not look at their elements, as in async. Communication,
+/// collective over: as f's operators. Throws, before y is written, ShapeError when y has other
+/// extents than the result, UsageError when y shares memory with an operand of the last operator
+/// (but of a map), when that returns several tensors or has a destination of its own, or when f
+/// returns another tensor than it made.
 template <TypedTensor Y, class F> void into(Y& y, F&& f, Where where = Where::here()) {
   using Result = std::decay_t<std::invoke_result_t<F&>>;
   static_assert(std::is_same_v<Result, TensorOf<Y>>,
@@ -120,13 +100,7 @@ template <TypedTensor Y, class F> void into(Y& y, F&& f, Where where = Where::he
                 "destination's; name the destination's spec in the call, or give a tensor of the "
                 "result's type");
   if constexpr (std::is_same_v<Result, TensorOf<Y>>) {
-    detail::IntoOne taker(y.core(), where);
-    const detail::TakenBy scope(&taker);
-    (void)f();
-    if (!taker.used())
-      throw UsageError(
-          "the function given to into calls no operator, so nothing was written; let it call one",
-          where);
+    detail::write_last(y.core(), where, [&] { return f().core(); });
   }
 }
 

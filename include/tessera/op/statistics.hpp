@@ -165,30 +165,32 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
   static_assert(RealElement<T> || ComplexElement<T>,
                 "[tessera] norms are for floating-point and complex tensors, and this one is "
                 "neither; use cast first");
-  detail::require_type<T>(x, call.fresh_site("norm"));
+  detail::require_type<T>(x, call.site("norm"));
   const std::string all = to_text(parse(equation).operands[0]);
   const std::string row = detail::result_text(equation);
-  const auto each = [&](const auto& f) {
-    return detail::map_as<T>(all + "->" + all, f, x, call, x);
-  };
-  if constexpr (Order == 1 && detail::short_type<T>) {
-    const DynamicTensor sum = detail::reduce_to<Sum>(equation, each(detail::Size{}), out, call);
-    return detail::map_as<ComputeType<T>>(row, fn::Cast<T>{}, sum, call, sum);
-  } else if constexpr (Order == 1) {
-    return detail::reduce_to<Sum>(equation, each(fn::Abs{}), out, call);
-  } else if constexpr (Order == infinite_norm) {
-    return detail::reduce_to<Max>(equation, each(fn::Abs{}), out, call);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    const std::string squares = all + "," + std::string(equation);
-    const DynamicTensor sum = out ? einsum(squares, x, x, *out, call) : einsum(squares, x, x, call);
-    return detail::map_as<T>(row, detail::Root{}, sum, call, sum);
-  } else {
-    using R = PartType<T>;
-    using Wide = PartType<ComputeType<T>>;
-    const DynamicTensor sum =
-        detail::reduce_to<Sum>(equation, each(detail::SquaredSize{}), out, call);
-    return detail::map_as<Wide>(row, detail::RootAs<R>{}, sum, call, sum);
-  }
+  return detail::of_several(call, [&](const DynamicCall& to) {
+    const auto each = [&](const auto& f) {
+      return detail::map_as<T>(all + "->" + all, f, x, to, x);
+    };
+    if constexpr (Order == 1 && detail::short_type<T>) {
+      const DynamicTensor sum = detail::reduce_to<Sum>(equation, each(detail::Size{}), out, to);
+      return detail::map_as<ComputeType<T>>(row, fn::Cast<T>{}, sum, to, sum);
+    } else if constexpr (Order == 1) {
+      return detail::reduce_to<Sum>(equation, each(fn::Abs{}), out, to);
+    } else if constexpr (Order == infinite_norm) {
+      return detail::reduce_to<Max>(equation, each(fn::Abs{}), out, to);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      const std::string squares = all + "," + std::string(equation);
+      const DynamicTensor sum = out ? einsum(squares, x, x, *out, to) : einsum(squares, x, x, to);
+      return detail::map_as<T>(row, detail::Root{}, sum, to, sum);
+    } else {
+      using R = PartType<T>;
+      using Wide = PartType<ComputeType<T>>;
+      const DynamicTensor sum =
+          detail::reduce_to<Sum>(equation, each(detail::SquaredSize{}), out, to);
+      return detail::map_as<Wide>(row, detail::RootAs<R>{}, sum, to, sum);
+    }
+  });
 }
 template <Element T>
 DynamicTensor log_sum_exp(std::string_view equation, const DynamicTensor& x,
@@ -197,16 +199,17 @@ DynamicTensor log_sum_exp(std::string_view equation, const DynamicTensor& x,
   static_assert(
       RealElement<T>,
       "[tessera] log-sum-exp is for floating-point tensors, and this one is not; use cast first");
-  detail::require_type<T>(x, call.fresh_site("log_sum_exp"));
-  const DynamicTensor largest = reduce<Max>(equation, x, call);
-  const DynamicTensor total = detail::reduce_to<Sum>(
-      equation,
-      detail::map_as<T>(detail::spread_text(equation), detail::ExpBelow{}, x, call, x, largest),
-      out, call);
-  const std::string kept = to_text(parse(equation).result);
-  return detail::map_mixed<ComputeType<T>, T>(
-      kept + "," + kept + "->" + kept, detail::LogPlus{}, total.sharding(),
-      call.site(detail::function_name<detail::LogPlus>()), total, largest);
+  detail::require_type<T>(x, call.site("log_sum_exp"));
+  return detail::of_several(call, [&](const DynamicCall& each) {
+    const DynamicTensor largest = reduce<Max>(equation, x, each);
+    const DynamicTensor below =
+        detail::map_as<T>(detail::spread_text(equation), detail::ExpBelow{}, x, each, x, largest);
+    const DynamicTensor total = detail::reduce_to<Sum>(equation, below, out, each);
+    const std::string kept = to_text(parse(equation).result);
+    return detail::map_mixed<ComputeType<T>, T>(
+        kept + "," + kept + "->" + kept, detail::LogPlus{}, total.sharding(),
+        each.site(detail::function_name<detail::LogPlus>()), total, largest);
+  });
 }
 
 }  // namespace tessera

@@ -197,10 +197,11 @@ DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
                        const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
                        const DynamicCall& call = Where::here()) {
   using R = PartType<T>;
-  const bool alone = !detail::short_type<R> && ddof == 0;  // no operator follows
-  detail::require_type<T>(x, alone ? call.site("variance") : call.fresh_site("variance"));
-  return detail::as_variance<R>(
-      equation, x, DynamicTensor(detail::spread<T>(equation, false, x, out, call)[0]), ddof, call);
+  detail::require_type<T>(x, call.site("variance"));
+  return detail::of_several(call, [&](const DynamicCall& each) {
+    const DynamicTensor spread(detail::spread<T>(equation, false, x, out, each)[0]);
+    return detail::as_variance<R>(equation, x, spread, ddof, each);
+  });
 }
 template <Element T>
 std::tuple<DynamicTensor, DynamicTensor> mean_and_variance(
@@ -220,17 +221,18 @@ DynamicTensor standard_deviation(std::string_view equation, const DynamicTensor&
                                  const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
                                  const DynamicCall& call = Where::here()) {
   using R = PartType<T>;
-  [[maybe_unused]] const detail::CallSite site = call.fresh_site("standard_deviation");
+  detail::require_type<T>(x, call.site("standard_deviation"));
   const std::string row = detail::result_text(equation);
-  if constexpr (detail::short_type<R>) {
-    detail::require_type<T>(x, site);
-    const DynamicTensor spread(detail::spread<T>(equation, false, x, out, call)[0]);
-    const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
-    return detail::map_as<ComputeType<R>>(row, detail::RootAs<R>{factor}, spread, call, spread);
-  } else {
-    const DynamicTensor v = variance<T>(equation, x, out, ddof, call);
-    return detail::map_as<R>(row, detail::Root{}, v, call, v);
-  }
+  return detail::of_several(call, [&](const DynamicCall& each) {
+    if constexpr (detail::short_type<R>) {
+      const DynamicTensor spread(detail::spread<T>(equation, false, x, out, each)[0]);
+      const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
+      return detail::map_as<ComputeType<R>>(row, detail::RootAs<R>{factor}, spread, each, spread);
+    } else {
+      const DynamicTensor v = variance<T>(equation, x, out, ddof, each);
+      return detail::map_as<R>(row, detail::Root{}, v, each, v);
+    }
+  });
 }
 
 }  // namespace tessera
