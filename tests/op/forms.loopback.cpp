@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include <tessera/grad.hpp>
+
 using namespace support;
 
 namespace {
@@ -747,6 +749,132 @@ std::vector<Row> table() {
           row<Together>("reshard together")};
 }
 }  // namespace
+
+namespace {
+/// Returns what is wrong with a call of several operators that writes into a tensor: typed, by its
+/// function, and dynamic.
+template <class Typed, class Call>
+std::string wrong_into(const ProcessMesh<Grid>& mesh, const Typed& typed, const Call& dynamic) {
+  using Result = std::decay_t<decltype(typed())>;
+  const Result expected = typed();
+  Result y = full_like(expected, 77);
+  const void* const memory = y.core().data();
+  for (int i = 0; i < 2; ++i) {
+    into(y, typed);
+    if (!(to_host(y) == to_host(expected))) return "other values";
+    if (y.core().data() != memory) return "other memory";
+  }
+  const DynamicTensor fresh = dynamic(DynamicCall(Where::here()));
+  const DynamicTensor z = full_like(fresh, 77);
+  const DynamicTensor same = dynamic(DynamicCall::into(z));
+  if (same.core().storage() != z.core().storage()) return "dynamic, not in the destination";
+  if (differ(values(z), values(fresh)) != "") return "dynamic, other values";
+  // What another tensor holds is as it was when the call is refused.
+  Extents larger = expected.extents();
+  for (Index& n : larger) ++n;
+  if (larger.empty()) larger.push_back(2);
+  const auto refused = [&](const DynamicTensor& there, const auto& call) {
+    const Values before = values(there);
+    try {
+      call(there);
+      return false;
+    } catch (const ShapeError&) {
+      return values(there) == before;
+    }
+  };
+  const DynamicTensor wide = full<double>(mesh, larger, Sharding::replicated(larger.size()), 77);
+  if (!refused(wide, [&](const auto& there) { (void)dynamic(DynamicCall::into(there)); }))
+    return "dynamic, a tensor of other extents is written, or taken";
+  if constexpr (Result::rank > 0) {
+    Result more = full<Result>(mesh, larger, 77);
+    if (!refused(more, [&](const auto&) { into(more, typed); }))
+      return "a tensor of other extents is written, or taken";
+  }
+  // Compiled, and differentiated.
+  Result made = full_like(expected, 77);
+  auto step = compile([&] { into(made, typed); });
+  step();
+  if (!(to_host(made) == to_host(expected))) return "compiled, other values";
+  return "";
+}
+}  // namespace
+
+TEST_CASE("a call of several operators writes into a tensor, by the last of them") {
+  std::mutex mutex;
+  std::string wrong;
+  run_loopback(4, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 2));
+    const auto x = from_function<Real<data, model>>(mesh, {6, 8}, Small<double>{});
+    const auto w = from_function<Real<model, _>>(mesh, {8, 5}, Small<double>{});
+    const auto v = from_function<Real<_, data>>(mesh, {5, 7}, Small<double>{});
+    const auto ids = from_function<Index32<data>>(mesh, {6}, Small<std::int32_t>{});
+    const DynamicTensor X = x, W = w, V = v, Ids = ids;
+    using C = const DynamicCall&;
+    const auto check = [&](const char* name, const auto& typed, const auto& dynamic) {
+      std::string text;
+      try {
+        text = wrong_into(mesh, typed, dynamic);
+      } catch (const std::exception& error) {
+        text = error.what();
+      }
+      const std::lock_guard lock(mutex);
+      if (!text.empty() && wrong.find(name) == std::string::npos)
+        wrong += "\n  " + std::string(name) + ": " + text;
+    };
+    check(
+        "product of three", [&] { return einsum<"ij,jk,kl->il">(x, w, v); },
+        [&](C call) {
+          return einsum("ij,jk,kl->il", {X, W, V}, call);
+        });
+    check(
+        "product of six",
+        [&] { return einsum<"ij,jk,kl,ij,jk,kl->il", P<_, model>>(x, w, v, x, w, v); },
+        [&](C call) {
+          return einsum("ij,jk,kl,ij,jk,kl->il", {X, W, V, X, W, V}, Sharding{{}, {1}}, call);
+        });
+    check(
+        "variance", [&] { return variance<"ij->i">(x, 1); },
+        [&](C call) { return variance<double>("ij->i", X, {}, 1, call); });
+    check(
+        "standard deviation", [&] { return standard_deviation<"ij->j">(x, 1); },
+        [&](C call) { return standard_deviation<double>("ij->j", X, {}, 1, call); });
+    check(
+        "norm of order 1", [&] { return norm<1, "ij->i">(x); },
+        [&](C call) { return norm<1, double>("ij->i", X, {}, call); });
+    check(
+        "norm", [&] { return norm<2, "ij->i">(x); },
+        [&](C call) { return norm<2, double>("ij->i", X, {}, call); });
+    check(
+        "norm of all", [&] { return norm<2>(x); },
+        [&](C call) { return norm<2, double>("ij->", X, {}, call); });
+    check(
+        "greatest norm", [&] { return norm<infinite_norm, "ij->i">(x); },
+        [&](C call) { return norm<infinite_norm, double>("ij->i", X, {}, call); });
+    check(
+        "log-sum-exp", [&] { return log_sum_exp<"ij->i">(x); },
+        [&](C call) { return log_sum_exp<double>("ij->i", X, {}, call); });
+    check(
+        "counts", [&] { return bincount<"b->v">(ids, 5); },
+        [&](C call) { return bincount("b->v", Ids, 5, OutOfRange::drop, call); });
+    check(
+        "histogram", [&] { return histogram<"ij->v">(x, 5, 0.0, 5.0); },
+        [&](C call) { return histogram<double>("ij->v", X, 5, 0.0, 5.0, call); });
+    CHECK_THROWS_WITH_AS((void)mean_and_variance<double>("ij->i", X, {}, 0, DynamicCall::into(Ids)),
+                         doctest::Contains("is not one tensor"), UsageError);
+    // Differentiated: the last operator's destination is what the gradient goes through.
+    const auto slope = value_and_grad([&](const auto& a) {
+      auto y = zeros_like(norm<2, "ij->i">(a));
+      into(y, [&] { return norm<2, "ij->i">(a); });
+      return sum<"i->">(y);
+    })(x);
+    const auto plain =
+        value_and_grad([&](const auto& a) { return sum<"i->">(norm<2, "ij->i">(a)); })(x);
+    const bool same = to_host(slope.gradient) == to_host(plain.gradient);
+    const std::lock_guard lock(mutex);
+    CHECK(same);
+  });
+  CHECK_MESSAGE(wrong.empty(), wrong);
+}
 
 TEST_CASE("every kind of operator is in the table of forms") {
   std::set<OperatorKind> there;
