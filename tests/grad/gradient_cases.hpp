@@ -114,6 +114,13 @@ inline const std::vector<GradientCase>& gradient_cases() {
          return map_dynamic<double>("ij,ij->ij", StatedProduct{}, x[1].sharding(), x[0], x[1]);
        })},
       {"triangle", {{5, 5}}, of([](V x) { return tril(x[0], 1); })},
+      {"upper triangle", {{2, 4, 5}}, of([](V x) { return triu(x[0], -1) * x[0]; })},
+      {"clamped between tensors", {{4, 5}, {4, 5}, {5}}, of([](V x) {
+         return clamp(x[0], x[1], x[1] + exp(x[2]));
+       })},
+      {"one or the other", {{4, 5}, {4, 5}}, of([](V x) {
+         return where(x[0] > 0.0, x[0] * x[1], maximum(x[1], x[0]));
+       })},
       {"transpose", {{3, 4, 5}}, of([](V x) { return transpose("ijk->kij", x[0]); })},
       {"reshape", {{4, 6}}, of([](V x) {
          return reshape(x[0], {8, 3});

@@ -208,6 +208,21 @@ TEST_CASE("gradients of gradients of every operator equal differences of gradien
   }
 }
 
+TEST_CASE("gradients of gradients pass through casts") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = from_function<Real<data, model>>(mesh, {6, 4}, Ramp{});
+    const auto f = [](const auto& v) {
+      const auto y = cast<double>(cast<float>(v));
+      return sum<"ij->">(y * y * y);
+    };
+    const auto slope = [&](const auto& v) { return sum<"ij->">(value_and_grad(f)(v).gradient); };
+    const auto got = to_host(value_and_grad(slope)(x).gradient).values, at = to_host(x).values;
+    for (std::size_t i = 0; i < at.size(); ++i)
+      CHECK(std::fabs(got[i] - 6 * at[i]) <= 1e-5 * (1 + std::fabs(at[i])));
+  });
+}
+
 TEST_CASE("typed functions, structs, compiled functions, layers, and what is sent") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);

@@ -12,6 +12,7 @@
 
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/cast.hpp>
+#include <tessera/kernel/functions/fixed.hpp>
 #include <tessera/op/map_runner.hpp>
 
 namespace tessera {
@@ -39,12 +40,7 @@ template <class D, int N> struct Times {
 template <class F, int I> struct TimesPlaced {
   static constexpr std::string_view name = "gradient";
   /// Whether the derivative depends on no value.
-  static constexpr bool of_linear = [] {
-    if constexpr (requires { F::linearity; })
-      return has(F::linearity, Linearity::linear);
-    else
-      return false;
-  }();
+  static constexpr bool of_linear = has(tessera::detail::stated_linearity<F>(), Linearity::linear);
   F f;
   template <class C, class... V>
   KOKKOS_FUNCTION C operator()(const GlobalIndex& i, const C& cotangent, const V&... values) const {

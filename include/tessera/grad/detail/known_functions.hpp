@@ -66,7 +66,6 @@ template <class T> void add_numbers(KnownFunctions& all) {
   all.add<2, T, fn::Select, bool, T, T>();
   all.add<2, T, fn::Fixed<fn::Select, 1, T>, bool, T>();
   all.add<2, T, fn::Fixed<fn::Select, 2, T>, bool, T>();
-  all.add<1, T, fn::Converted<T>, T>();
   all.add<1, T, fn::Masked, T, T>();
   all.add<1, T, fn::OneWhereEqual, T, T>();
   all.add<1, T, fn::WhereSame, T, std::int64_t, std::int64_t>();
@@ -75,6 +74,7 @@ template <class T> void add_numbers(KnownFunctions& all) {
 template <class T> void add_complex(KnownFunctions& all) {
   using C = complex<T>;
   add_numbers<C>(all);
+  all.add<1, C, fn::Converted<C>, C>();
   all.add<1, T, fn::Real, C>();
   all.add<1, T, fn::Imag, C>();
   all.add<1, C, fn::Conj, C>();
@@ -90,6 +90,7 @@ template <class T> void add_complex(KnownFunctions& all) {
 }
 template <class T, class... U> void add_casts(KnownFunctions& all) {
   (all.add<1, U, fn::Cast<U>, T>(), ...);
+  (all.add<1, U, fn::Converted<U>, T>(), ...);  // of which T's own is the pull of a cast
 }
 /// The functions of real numbers.
 template <class T> void add_reals(KnownFunctions& all) {
@@ -103,7 +104,7 @@ template <class T> void add_reals(KnownFunctions& all) {
             fn::Sigmoid, fn::Silu>();
   all.unary<T, fn::Floor, fn::Ceil, fn::Round, fn::Trunc, fn::Sign, fn::ClampTo<T>>();
   all.binary<T, fn::Maximum, fn::Minimum, fn::Pow, fn::LogAddExp, fn::Atan2, fn::Remainder>();
-  all.add<1, T, fn::Clamp, T, T, T>();
+  all.add<2, T, fn::Clamp, T, T, T>();
   using C = ComputeType<T>;
   all.add<1, T, VarianceBack, C, T, C>();
   all.add<2, C, SquaredSize, T>();
