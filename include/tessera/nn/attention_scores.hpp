@@ -80,14 +80,14 @@ struct FinitePart {
     return IsFinite{}(x) ? x : T{};
   }
 };
-/// The place i[1] of an element that is not finite, else one beyond all.
+/// The place i[1] of elements of which one is not finite, else one beyond all.
 struct PlaceNotFinite {
   static constexpr std::string_view name = "first that is not finite";
   static constexpr Slope slope = Slope::zero;
-  template <RealElement T>
-  KOKKOS_FORCEINLINE_FUNCTION std::int32_t operator()(const GlobalIndex& i, T x) const {
-    return IsFinite{}(x) ? std::numeric_limits<std::int32_t>::max()
-                         : static_cast<std::int32_t>(i[1]);
+  template <RealElement... T>
+  KOKKOS_FORCEINLINE_FUNCTION std::int32_t operator()(const GlobalIndex& i, T... x) const {
+    return (IsFinite{}(x) && ...) ? std::numeric_limits<std::int32_t>::max()
+                                  : static_cast<std::int32_t>(i[1]);
   }
 };
 /// x of query i[1], and NaN where that sees a key or value that is not finite; of gradients, where
@@ -97,9 +97,8 @@ struct Spoilt {
   Index first;
   bool back;
   template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x, std::int32_t key,
-                                           std::int32_t value) const {
-    const bool seen = i[1] + first >= min_of(key, value) && !(back && x == T{});
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x, std::int32_t place) const {
+    const bool seen = i[1] + first >= place && !(back && x == T{});
     return seen ? std::numeric_limits<T>::quiet_NaN() : x;
   }
 };
@@ -117,10 +116,17 @@ template <TypedTensor K, class M> K kept(const K& x, const M& valid, Where where
         fn::Fixed<fn::Select, 2, T>{{}, T{}}, valid, x, where);
 }
 
-/// Returns the place of the first key whose elements are not all finite, of those that `Row` keeps
-/// apart: "btgd->bg", of each group.
-template <Equation Row, TypedTensor K> auto first_not_finite(const K& x, Where where) {
-  return reduce<Min, Row>(map_with_index(fn::PlaceNotFinite{}, x, where), where);
+/// Returns the place of the first key with an element, or a value's, that is not finite: (batch,
+/// groups).
+template <TypedTensor K, TypedTensor V>
+auto first_not_finite(const K& keys, const V& values, Where where) {
+  const auto first = [&](const auto&... x) {
+    return reduce<Min, "btgd->bg">(map_with_index(at(where), fn::PlaceNotFinite{}, x...), where);
+  };
+  if constexpr (std::is_same_v<K, V>)
+    return first(keys, values);
+  else
+    return map<"bg,bg->bg">(fn::Minimum{}, first(keys), first(values), where);
 }
 /// Returns the heads of run(keys, values). Where attention is causal the keys and values are
 /// without what is not finite, since it would spoil queries before it, by weights of zero; the
@@ -130,21 +136,19 @@ auto without_later(const K& keys, const V& values, const AttentionOptions& optio
                    const Run& run) {
   using Y = std::decay_t<decltype(run(keys, values))>;
   if (!options.causal) return run(keys, values);
-  const auto key = first_not_finite<"btgd->bg">(keys, where);
-  const auto value = first_not_finite<"btgd->bgd">(values, where);
-  const auto spoilt = [first = options.first](bool back, const Y& y, const auto& k, const auto& v) {
-    return Y(
-        map_with_index<"bsgrd,bg,bgd->bsgrd", typename Y::spec>(fn::Spoilt{first, back}, y, k, v));
+  const auto place = first_not_finite(keys, values, where);
+  using Place = std::decay_t<decltype(place)>;
+  const auto spoilt = [first = options.first](bool back, const Y& y, const Place& from) {
+    return Y(map_with_index<"bsgrd,bg->bsgrd", typename Y::spec>(fn::Spoilt{first, back}, y, from));
   };
-  const auto marked =
-      custom_gradient([spoilt](const Y& y, const auto& k,
-                               const auto& v) { return with_saved(spoilt(false, y, k, v), k, v); },
-                      [spoilt](const Y& dy, const auto& k, const auto& v) {
-                        return std::tuple(spoilt(true, dy, k, v), zero_gradient, zero_gradient);
-                      },
-                      where);
-  return marked(run(map(fn::FinitePart{}, keys, where), map(fn::FinitePart{}, values, where)), key,
-                value);
+  const auto marked = custom_gradient(
+      [spoilt](const Y& y, const Place& from) { return with_saved(spoilt(false, y, from), from); },
+      [spoilt](const Y& dy, const Place& from) {
+        return std::tuple(spoilt(true, dy, from), zero_gradient);
+      },
+      where);
+  return marked(run(map(fn::FinitePart{}, keys, where), map(fn::FinitePart{}, values, where)),
+                place);
 }
 
 /// Returns numbers (batch, groups, repeats, queries, keys), with `other` in place of masked keys'.

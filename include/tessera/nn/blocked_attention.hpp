@@ -80,7 +80,7 @@ inline void require_blocks(const AttentionOptions& options, Where where) {
 /// queries or repeats are split a sum of these gradients over the axes; where elements of heads are
 /// split, what attention by all scores sends, queries and keys once more, and a sum of a number a
 /// query and head; where attention is causal and the sequence of keys is split, a minimum of a
-/// number a group, and of one an element of a head; none otherwise. Collective over the mesh.
+/// number a group; none otherwise. Collective over the mesh.
 /// Throws ShapeError when extents disagree, UsageError when options.block or options.queries is
 /// negative.
 template <TypedTensor Q, TypedTensor K, TypedTensor V, class M = AllValid>

@@ -13,7 +13,7 @@
 /// Laws: see plan/axis_search.hpp and plan/convolve_way.hpp; corners travel directly or dimension
 /// by dimension; a process gets more of the input than it needs only where that is cheaper, copies
 /// included; partial sums over input features or taps cost one reduction of the result, scattered
-/// where the result is split.
+/// where the result is split, in float where the elements are half types.
 #include <tessera/plan/axis_search.hpp>
 #include <tessera/plan/convolve_way.hpp>
 #include <tessera/plan/factor_rule.hpp>

@@ -10,7 +10,8 @@
 /// result leaves the result unfinished.
 ///
 /// Laws: no communication when the shardings fit; where the result is split over the summed axes,
-/// the sum is a reduce-scatter.
+/// the sum is a reduce-scatter. Of half types all parts of the sum are floats, which are rounded
+/// when the last one is in.
 #include <tessera/plan/looped_product.hpp>
 
 namespace tessera::detail {

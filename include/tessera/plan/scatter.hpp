@@ -16,7 +16,8 @@
 ///
 /// Laws: no communication when the shardings fit and no letter of the updates alone is split; else
 /// one all-reduce of the result, or a reduce-scatter where it is split over those axes; or only an
-/// all-gather of the updates, where that costs less.
+/// all-gather of the updates, where that costs less. Parts of half types are made and joined in
+/// float.
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/indexed.hpp>
 

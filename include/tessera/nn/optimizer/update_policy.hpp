@@ -127,8 +127,8 @@ constexpr std::int64_t doubling_cost(const TensorDesc& open, const MeshShape& me
   const AxisSet group = open.sharding.partial - mesh.unit_axes();
   Index rounds = 0;
   for (Index n = 1; n < mesh.group_size(group); n *= 2) ++rounds;
-  const Index bytes =
-      largest_block(open.extents, open.sharding, mesh) * static_cast<Index>(size_of(open.type));
+  const Index bytes = largest_block(open.extents, open.sharding, mesh) *
+                      static_cast<Index>(size_of(options.parts_of(Reduction::sum, open.type)));
   const Level level = levels(group, mesh, options.machine).level();
   return saturating_mul(rounds, options.machine.transfer(bytes, 1, level));
 }

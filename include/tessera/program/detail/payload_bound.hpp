@@ -78,7 +78,7 @@ TESSERA_FUNCTION Index payload_bound(const Plan& plan) {
                detail::least_received(owned(0, at) * n / k, owned(1, at) * m / k, owned(2, at),
                                       k / n, k / m);
     });
-  const auto unit = static_cast<double>(size_of(a.desc.type));
+  const auto unit = static_cast<double>(size_of(given[0]->type));  // parts may be wider
   if (even) {
     const Coordinates origin(plan.mesh.rank(), 0);
     const double own = owned(0, origin) + owned(1, origin) + owned(2, origin);
