@@ -65,6 +65,21 @@ detail::Gemm dense(Index m, Index n, Index k, bool transpose_a = false, bool tra
   return g;
 }
 
+/// Parts of sums of a half type, in float.
+template <class T> void check_parts(Random& random, const detail::Gemm& g, bool add) {
+  const std::vector<T> a = small_numbers<T>(random,
+                                            span(g.batch, g.batch_a) + (g.m + g.k) * (g.lda + 1)),
+                       b = small_numbers<T>(random,
+                                            span(g.batch, g.batch_b) + (g.n + g.k) * (g.ldb + 1));
+  std::vector<float> c = small_numbers<float>(random, span(g.batch, g.batch_c) + g.m * g.ldc + g.n);
+  const Buffer<T> on_a(a), on_b(b);
+  const Buffer<float> on_c(c);
+  multiply(g, std::vector<float>(a.begin(), a.end()), std::vector<float>(b.begin(), b.end()), c,
+           add);
+  detail::gemm(dtype_of<T>, g, on_a.data(), on_b.data(), on_c.data(), add ? 1 : 0, true);
+  CHECK(on_c.values() == c);
+}
+
 /// With gaps and transposes.
 detail::Gemm some_gemm(Random& random, Index m, Index n, Index k) {
   detail::Gemm g = dense(m, n, k, pick(random, 0, 1) == 1, pick(random, 0, 1) == 1);
@@ -361,6 +376,18 @@ TEST_CASE("a row times a large matrix, with gaps, at strides and in batches") {
   for (const Index first : {0, 650})
     detail::gemm(DType::f64, cut, a.data(), b.data() + first, strip.data() + first);
   CHECK(strip.values() == c.values());
+}
+
+TEST_CASE("products of half types to floats") {
+  Random random(11);
+  for (const bool add : {false, true}) {
+    for (int i = 0; i < 10; ++i) {
+      check_parts<tessera::half>(random, some_gemm(random, 1 + i % 4, 5, 1 + 3 * i), add);
+      check_parts<bfloat16>(random, some_gemm(random, 1, 1 + i % 2, 7 * i), add);
+    }
+    check_parts<tessera::half>(random, some_gemm(random, 520, 515, 3), add);
+    check_parts<bfloat16>(random, some_gemm(random, 2, 3, 2100), add);
+  }
 }
 
 TEST_CASE("long sums of products are kept wide, and in the same order by any number of threads") {

@@ -123,7 +123,7 @@ inline std::vector<LoopRow> loop_rows() {
        {{2}, {0}},
        {{0, 1}, {}, {2}},
        of_13,
-       1100 * mib,
+       1900 * mib,
        LoopKind::gather,
        4,
        DType::bf16},

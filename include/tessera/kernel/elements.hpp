@@ -31,7 +31,8 @@ struct ElementKernels {
   void (*copy)(const void* from, void* to, const StridedCopy* copies, int count);
   void (*reduce)(Reduction reduction, const ReduceShape& shape, const void* from, void* to,
                  double scale, bool wide);
-  void (*gemm)(const GemmShape& shape, double beta, const void* a, const void* b, void* c);
+  void (*gemm)(const GemmShape& shape, double beta, const void* a, const void* b, void* c,
+               bool wide);  ///< of half types to parts in float, where `wide`
   void (*join)(Reduction reduction, const void* const* from, int members, Index n, void* to,
                void* also);
   void (*widen)(const void* from, void* to, Index n);   ///< from half types to float

@@ -183,41 +183,66 @@ template <class T> void gemm_blas(const GemmShape& g, T beta, const T* a, const 
 }
 
 /// Half types on the host: pieces of A and B are widened to float and multiplied; a piece of C is
-/// rounded when all of k has been added.
-template <class T> void gemm_short(const GemmShape& g, bool add, const T* a, const T* b, T* c) {
+/// rounded when all of k has been added, unless it is float itself.
+template <class T, class R>
+void gemm_short(const GemmShape& g, bool add, const T* a, const T* b, R* c) {
+  constexpr bool wide = std::is_same_v<R, float>;
   constexpr Index most = 512, deepest = 1024;
   const Index rows = min_of(g.m, most), columns = min_of(g.n, most), depth = min_of(g.k, deepest);
   thread_local std::vector<float> memory;  // at most 5 MiB
-  const auto words = static_cast<std::size_t>(rows * depth + depth * columns + rows * columns);
+  const auto words =
+      static_cast<std::size_t>(rows * depth + depth * columns + (wide ? 0 : rows * columns));
   if (memory.size() < words) memory.resize(words);
   float* left = memory.data();
   float* right = left + rows * depth;
-  float* out = right + depth * columns;
+  float* const rounded = right + depth * columns;
   for (Index batch = 0; batch < g.batches; ++batch)
     for (Index j = 0; j < g.n; j += most)
       for (Index i = 0; i < g.m; i += most) {
         const Index m = min_of(most, g.m - i), n = min_of(most, g.n - j);
-        T* to = c + g.c_offset(batch) + i * g.ldc + j;
-        if (add)
+        R* to = c + g.c_offset(batch) + i * g.ldc + j;
+        float* out = rounded;
+        if constexpr (wide) {
+          out = to;
+          for (Index row = 0; !add && row < m; ++row) std::fill_n(to + row * g.ldc, n, 0.0f);
+        } else if (add) {
           launch("tessera::gemm", m, 64, WidenRows<T>{to, g.ldc, 1, n, out});
-        else
+        } else {
           std::fill_n(out, m * n, 0.0f);
+        }
         for (Index l = 0; l < g.k; l += deepest) {
           const Index k = min_of(deepest, g.k - l);
           const T* x = a + g.a_offset(batch) + i * g.a_row + l * g.a_column;
           const T* y = b + g.b_offset(batch) + l * g.b_row + j * g.b_column;
           launch("tessera::gemm", m, 64, WidenRows<T>{x, g.a_row, g.a_column, k, left});
           launch("tessera::gemm", k, 64, WidenRows<T>{y, g.b_row, g.b_column, n, right});
-          const Gemm piece{.m = m, .n = n, .k = k, .lda = k, .ldb = n, .ldc = n};
+          const Index pitch = wide ? g.ldc : n;
+          const Gemm piece{.m = m, .n = n, .k = k, .lda = k, .ldb = n, .ldc = pitch};
           gemm_host(gemm_shape(piece), 1.0f, left, right, out);
         }
-        launch("tessera::gemm", m, 64, RoundRows<T>{out, n, to, g.ldc});
+        if constexpr (!wide) launch("tessera::gemm", m, 64, RoundRows<T>{out, n, to, g.ldc});
       }
+}
+
+/// Half types to parts of sums in float.
+template <class T>
+void gemm_parts(const GemmShape& g, bool add, const void* a, const void* b, void* c) {
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  if constexpr (!kernels_on_host)
+    gemm_tiles<T, float>(g, add, x, y, c);
+  else if (g.m == 1 && g.n == 1 && g.k > 0)
+    dot_host(g, add, x, y, static_cast<float*>(c));
+  else
+    gemm_short(g, add, x, y, static_cast<float*>(c));
 }
 
 /// For integers T is unsigned, which wraps.
 template <class T>
-void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b, void* c) {
+void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b, void* c,
+                   bool wide) {
+  if constexpr (sizeof(T) == 2 && !IntegerElement<T>)
+    if (wide) return gemm_parts<T>(g, beta != 0, a, b, c);
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
   T* z = static_cast<T*>(c);
@@ -238,14 +263,15 @@ void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b
 }
 
 /// Computes C = A B + beta C for every product of the batch, in row-major order; beta is 0 or 1.
-/// Products must not overlap in C. Communication: none. Throws UsageError for bool.
+/// Products must not overlap in C. With `wide` A and B are of a half type and C is float.
+/// Communication: none. Throws UsageError for bool.
 inline void gemm(DType type, const Gemm& work, const void* a, const void* b, void* c,
-                 double beta = 0) {
+                 double beta = 0, bool wide = false) {
   const detail::GemmShape g = detail::gemm_shape(work);
   const auto kernel = detail::kernels_of(type).gemm;
   if (kernel == nullptr)
     throw UsageError("elements of " + std::string(name_of(type)) +
                      " have no products; cast them to a number first");
-  if (g.m > 0 && g.n > 0 && g.batches > 0) kernel(g, beta, a, b, c);
+  if (g.m > 0 && g.n > 0 && g.batches > 0) kernel(g, beta, a, b, c, wide);
 }
 }  // namespace tessera::detail

@@ -65,12 +65,14 @@ struct ProductMaker {
       if (form.travels[t] &&
           !before_gather(build, inputs[t], choice.shardings[t], t, loop, chopped))
         return -1;
-    // A sum that is not made at once is made of parts, by a product of operands in their type.
+    // A sum that is not made at once is made of parts; where an operand is one, the other is
+    // widened too.
     const DType parts = sums_apart(build, inputs, made, form, loop)
                             ? build.options().parts_of(Reduction::sum, result.type)
                             : result.type;
+    const bool of_sums = build.desc(inputs[0]).type != build.desc(inputs[1]).type;
     PanelChoice panels(build, roles);
-    panels.leave_out(form.both_ways || parts != result.type || build.has_gaps(inputs[0]) ||
+    panels.leave_out(form.both_ways || of_sums || build.has_gaps(inputs[0]) ||
                      build.has_gaps(inputs[1]));
     panels.leave_out(chopped);
     for (int t = 0; t < 2; ++t) {
@@ -80,8 +82,10 @@ struct ProductMaker {
       panels.consider(slot, build.last_step(), Collective::all_gather, build.labels(slot),
                       *stored[t]);
     }
-    for (int t = 0; t < 2; ++t)
-      inputs[t] = build.convert(build.permute(inputs[t], *stored[t]), parts);
+    for (int t = 0; t < 2; ++t) {
+      inputs[t] = build.permute(inputs[t], *stored[t]);
+      if (of_sums) inputs[t] = build.convert(inputs[t], parts);
+    }
 
     TensorDesc product{parts, {}, {}};
     for (char label : roles.c) {

@@ -74,18 +74,18 @@ template <class T> struct DotChunks {
       totals[i] = dot.sum(i * chunk, min_of(length, (i + 1) * chunk));
   }
 };
-/// An index is a product of the batch.
-template <class T> struct DotBatch {
+/// An index is a product of the batch; results are R.
+template <class T, class R = T> struct DotBatch {
   const GemmShape& g;
   bool add;
   const T* a;
   const T* b;
-  T* c;
+  R* c;
   Dot<T> at(Index i) const { return {a + g.a_offset(i), b + g.b_offset(i), g.a_column, g.b_row}; }
   void put(Index i, TotalType<T> total) const {
     using F = Fold<Reduction::sum, TotalType<T>>;
-    T* const to = c + g.c_offset(i);
-    *to = static_cast<T>(add ? F::join(static_cast<TotalType<T>>(*to), total) : total);
+    R* const to = c + g.c_offset(i);
+    *to = static_cast<R>(add ? F::join(static_cast<TotalType<T>>(*to), total) : total);
   }
   void run(Index begin, Index end) const {
     for (Index i = begin; i < end; ++i) put(i, at(i).sum(0, g.k));
@@ -93,8 +93,9 @@ template <class T> struct DotBatch {
 };
 
 /// All products of a batch.
-template <class T> void dot_host(const GemmShape& g, bool add, const T* a, const T* b, T* c) {
-  const DotBatch<T> batch{g, add, a, b, c};
+template <class T, class R>
+void dot_host(const GemmShape& g, bool add, const T* a, const T* b, R* c) {
+  const DotBatch<T, R> batch{g, add, a, b, c};
   constexpr Index most = 512, least = 65536;
   if (g.k < 2 * least || g.batches >= 2 * host_threads())
     return launch_on_host("tessera::gemm", g.batches, max_of(1, 32768 / max_of(1, g.k)), batch);

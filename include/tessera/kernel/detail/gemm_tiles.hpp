@@ -104,13 +104,14 @@ template <class T> void clear_rows(const GemmShape& g, T* c, Index begin, Index 
     for (Index j = 0; j < g.n; ++j) c[i * g.ldc + j] = T{};
 }
 
-/// All products of a batch; an index is a row of some product on the host, an element on a device.
-template <class T> struct GemmTiles {
+/// All products of a batch; an index is a row of some product on the host, an element, of type R,
+/// on a device.
+template <class T, class R = T> struct GemmTiles {
   GemmShape g;
   bool add;
   const T* a;
   const T* b;
-  T* c;
+  R* c;
 
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     if constexpr (kernels_on_host) {
@@ -129,21 +130,21 @@ template <class T> struct GemmTiles {
         const Index batch = e / (g.m * g.n), i = e / g.n % g.m, j = e % g.n;
         const T* x = a + g.a_offset(batch) + i * g.a_row;
         const T* y = b + g.b_offset(batch) + j * g.b_column;
-        T* to = c + g.c_offset(batch) + i * g.ldc + j;
+        R* to = c + g.c_offset(batch) + i * g.ldc + j;
         using W = ProductSum<T>;
         W sum = add ? static_cast<W>(*to) : W{};
         for (Index k = 0; k < g.k; ++k)
           sum += static_cast<W>(x[k * g.a_column]) * static_cast<W>(y[k * g.b_row]);
-        *to = static_cast<T>(sum);
+        *to = static_cast<R>(sum);
       }
     }
   }
 };
 
-template <class T>
+template <class T, class R = T>
 void gemm_tiles(const GemmShape& g, bool add, const void* a, const void* b, void* c) {
-  const GemmTiles<T> kernel{g, add, static_cast<const T*>(a), static_cast<const T*>(b),
-                            static_cast<T*>(c)};
+  const GemmTiles<T, R> kernel{g, add, static_cast<const T*>(a), static_cast<const T*>(b),
+                               static_cast<R*>(c)};
   if (g.n == 0 || (g.k == 0 && add)) return;
   const Index row_work = max_of(1, saturating_mul(g.n, g.k));
   const Index indices = kernels_on_host ? g.batches * g.m : g.batches * g.m * g.n;

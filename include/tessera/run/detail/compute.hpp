@@ -39,7 +39,7 @@ namespace tessera {
 namespace detail {
 
 inline void contract(const ContractionWork& work, DType type, const void* a, const void* b, void* c,
-                     bool adds) {
+                     bool adds, bool wide) {
   const auto at = [&](const void* data, Index elements) {
     return static_cast<const char*>(data) + elements * static_cast<Index>(size_of(type));
   };
@@ -47,7 +47,7 @@ inline void contract(const ContractionWork& work, DType type, const void* a, con
     const void* first = at(a, panel * work.k_step_a);
     const void* second = at(b, panel * work.k_step_b);
     tessera::detail::gemm(type, work.gemm, work.swapped ? second : first,
-                          work.swapped ? first : second, c, panel > 0 || adds ? 1 : 0);
+                          work.swapped ? first : second, c, panel > 0 || adds ? 1 : 0, wide);
   }
 }
 
@@ -75,10 +75,11 @@ struct KernelData {
     if (kernel.scratch != no_memory) scratch = all[kernel.scratch].data;
   }
   /// Buffers of a loop hold elements of the plan's first operand.
-  /// Blocks that travel have the type of the step's operands.
+  /// Blocks that travel have the type of the step's operands, or of its result.
   static DType type_of(const Plan& plan, const KernelCall& kernel, MemoryNumber memory) {
-    const int slot = memory < Plan::max_slots ? memory : plan.steps[kernel.step].in[0];
-    return plan.slots[slot].desc.type;
+    const Step& step = plan.steps[kernel.step];
+    const int other = memory == kernel.out ? step.out : step.in[0];
+    return plan.slots[memory < Plan::max_slots ? memory : other].desc.type;
   }
 };
 
@@ -193,12 +194,12 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
   void* const out = at.out;
   const Slot& made = plan.slots[plan.steps[kernel.step].out];
   const DType type = at.types[0];
-  const bool wide = made.desc.type != type;  // of a reduction
+  const bool wide = made.desc.type != type;  // of a reduction or a product
   const auto* integers = static_cast<const std::int64_t*>(second);
   switch (kernel.kind) {
     case StepKind::contract:
       return contract(*std::get_if<ContractionWork>(&kernel.work), type, in, second, out,
-                      kernel.adds);
+                      kernel.adds, wide);
     case StepKind::reduce: {
       const LocalReduce& work = *std::get_if<LocalReduce>(&kernel.work);
       tessera::detail::reduce(type, plan.reduction, work, in, out, scale, wide);
