@@ -198,7 +198,7 @@ TEST_CASE("memory for attention by blocks grows as the text, on paper and measur
       peaks.push_back(long_program<R>(length, with_blocks(options, 128, 128)).peak_bytes());
       const Index text = heads * length * 8 * 8;  // bytes of a process's queries, if whole
       const Index scores = heads * (queries > 0 ? queries : length / parts) * 128 * 8;
-      CHECK(peaks.back() < 12 * text + 3 * scores);
+      CHECK(peaks.back() < 13 * text + 3 * scores);
     }
     for (std::size_t i = 1; i < peaks.size(); ++i) CHECK(peaks[i] < 2 * peaks[i - 1]);
     CHECK(long_program<R>(4096, with_blocks(options, 0, 4096)).peak_bytes() > 20 * peaks[2]);

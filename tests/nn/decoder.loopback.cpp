@@ -207,10 +207,13 @@ TEST_CASE("a block communicates as its rules are known for") {
     CHECK(count(p.both) == 20);
     CHECK(8 * p.parameters < whole.parameters + 16000);
   }
-  {  // keys and values are gathered, their gradients scattered
+  {  // keys and values are gathered, their gradients scattered; one number a head says whether all
+     // are finite
     const BlockPlan p = block_plan<SequenceSplit<data, model>>();
     CHECK(count(p.forward, all_gather, over_model) == 2);
-    CHECK(count(p.forward) == 2);
+    CHECK(count(p.forward, all_reduce, over_model) == 1);
+    CHECK(p.forward.payload_bytes(all_reduce) < 1000);
+    CHECK(count(p.forward) == 3);
     CHECK(count(p.both, all_gather, over_model) == 4);
     CHECK(count(p.both, reduce_scatter, over_model) == 2);
     CHECK(count(p.both, all_reduce, over_both) == 11);

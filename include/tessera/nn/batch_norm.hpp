@@ -23,6 +23,7 @@
 #include <tessera/op/functions.hpp>
 #include <tessera/op/map.hpp>
 #include <tessera/op/reduce.hpp>
+#include <tessera/op/statistics.hpp>
 #include <tessera/op/variance.hpp>
 #include <tessera/tensor/tree.hpp>
 
