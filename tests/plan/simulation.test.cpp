@@ -5,6 +5,10 @@
 
 #include <tessera/plan/move/place.hpp>
 #include <tessera/plan/move/together.hpp>
+#include <tessera/plan/op/halo_exchange.hpp>
+#include <tessera/plan/op/reduce_window.hpp>
+#include <tessera/plan/op/reshape.hpp>
+#include <tessera/plan/op/shape.hpp>
 
 #include "support/enumerate.hpp"
 
@@ -267,4 +271,36 @@ TEST_CASE("a misfit of two processes' calls is found, whichever") {
     }
   }
   MESSAGE(planted << " planted misfits");
+}
+
+TEST_CASE("the numbers of all processes that exchange parts of blocks, from a few of them") {
+  Random random(seed_for("numbers of regions", 44));
+  Tally tally;
+  std::vector<MeshShape> all_meshes = meshes(12, 3);
+  for (const MeshShape& wide : {MeshShape{37}, MeshShape{16, 3}, MeshShape{5, 9}})
+    all_meshes.push_back(wide);
+  for (const MeshShape& mesh : all_meshes)
+    for (int i = 0; i < 6; ++i) {
+      PlanOptions options{some_machine(random), max_int64};
+      if (i % 3 == 0) options.machine.processes_per_node = random.of<std::int64_t>({2, 3, 4});
+      const int axes = mesh.rank(), from = random.below(mesh.processes());
+      const TensorDesc x{DType::f32,
+                         {random.of<Index>({5, 16, 24, 37}), random.of<Index>({1, 7, 12, 40})},
+                         some_sharding(random, 2, axes)};
+      const Sharding out = random.chance(50) ? x.sharding : some_sharding(random, 2, axes);
+      const auto compare = [&](const auto& op) {
+        tally.compare(mesh, from, [&](int p) { return op.plan({x}, {mesh, p, options}); });
+      };
+      compare(ops::Roll{{random.below(40) - 20, random.below(2)}, out});
+      compare(ops::Shift{{random.below(12) - 6, random.below(2)}, out});
+      compare(ops::Slice{{{Slice{{1, 0}, {x.extents[0], x.extents[1]}, {2, 1}}}}, out});
+      compare(ops::Reverse{{{0, 1}}, out});
+      compare(ops::Reshape{{x.extents[1], x.extents[0]}, out});
+      const Window window{.size = 3, .low = 1, .high = random.below(2)};
+      compare(ops::ReduceWindow{Reduction::sum, false, {window, window}, out});
+      for (const bool adjoint : {false, true})
+        compare(ops::HaloExchange{{Halo{{1, 2}, {2, 0}, {}}}, adjoint});
+    }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
 }

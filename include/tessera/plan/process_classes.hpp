@@ -11,8 +11,10 @@
 ///     all == plan.mesh.processes();
 ///
 /// Laws: every process is counted once; of processes that are alike the first is visited, in
-/// ascending order. Where numbers depend on more than the sizes of blocks (an exchange of one
-/// sharding for another, a halo, a node's border), every process is visited.
+/// ascending order. Along each dimension of a region, processes are alike that send and receive as
+/// much, from the same places of their blocks. Where numbers depend on more than one dimension at a
+/// time (an exchange of one sharding for another, a reshape of inner dimensions, a node's border),
+/// every process is visited.
 #include <tessera/plan/move/merge_split.hpp>
 #include <tessera/plan/move/relocation.hpp>
 #include <tessera/plan/numbers.hpp>
@@ -30,12 +32,27 @@ class ProcessClasses {
   /// Takes all numbers of a plan into account.
   constexpr void add(const Plan& plan) {
     for (const Slot& slot : plan.slots) {
-      if (slot.region >= 0 || !slot.place.sharded()) return add_all();
-      add(slot.desc);
+      if (!slot.place.sharded()) return add_all();
+      if (slot.region >= 0)
+        add(plan.regions[slot.region]);
+      else
+        add(slot.desc);
     }
     for (const Step& step : plan.steps)
-      if (step.region >= 0) return add_all();
+      if (step.region >= 0) add_regions(plan, step);
     add_calls(plan);
+  }
+  /// Takes into account what processes have, need, send and receive of a region.
+  constexpr void add(const Region& region) {
+    AxisSet all;
+    bool apart = !regroups(region);
+    for (const RegionDim& d : region) {
+      const AxisSet axes = d.source_axes.set() | d.used();
+      apart = apart && (all & axes).empty();
+      all = all | axes;
+    }
+    if (!apart) return add_all(all);
+    for (const RegionDim& d : region) add(d);
   }
   /// Takes the sizes of a tensor's blocks into account.
   constexpr void add(const TensorDesc& desc) {
@@ -67,6 +84,49 @@ class ProcessClasses {
  private:
   static constexpr int most_starts = 32;
 
+  /// What a process has, needs, sends and receives along a dimension.
+  constexpr std::vector<Index> share_of(const RegionDim& d, const Coordinates& at) const {
+    const Region alone{d};
+    const Interval mine = owned(d, mesh_, at), wanted = needed(d, mesh_, at);
+    std::vector<Index> share{mine.size(), wanted.size()};
+    const auto add = [&](const Coordinates& peer, const RegionPiece& piece) {
+      const Strand& strand = piece[0];
+      for (const Index number : {Index{peer == at}, strand.count, strand.source - mine.lo,
+                                 strand.source_step, strand.at - wanted.lo, strand.step})
+        share.push_back(number);
+    };
+    share.reserve(32);
+    for_each_piece_sent(alone, mesh_, at, add);
+    share.push_back(-1);
+    for_each_piece_received(alone, mesh_, at, add);
+    return share;
+  }
+  constexpr void add(const RegionDim& d) {
+    const AxisSet axes = d.source_axes.set() | d.used();
+    if (axes.empty()) return;
+    std::vector<std::vector<Index>> shares;
+    Coordinates at(mesh_.rank(), 0);
+    for_each_member(axes, 0, mesh_, at, [&] { shares.push_back(share_of(d, at)); });
+    for (int axis = 0; axis < mesh_.rank(); ++axis) {
+      if (!axes.contains(axis) || all_.contains(axis)) continue;
+      for (int place = 1; place < mesh_[axis]; ++place) {
+        bool alike = true;
+        for_each_member(axes - AxisSet{axis}, 0, mesh_, at, [&] {
+          Coordinates one = at, next = at;
+          one[axis] = place - 1;
+          next[axis] = place;
+          alike = alike && shares[static_cast<std::size_t>(mesh_.place_in_group(axes, one))] ==
+                               shares[static_cast<std::size_t>(mesh_.place_in_group(axes, next))];
+        });
+        if (!alike) add_start(axis, place);
+      }
+    }
+  }
+  constexpr void add_regions(const Plan& plan, const Step& step) {
+    for (int k = 0; k < step.in.size(); ++k)
+      add(plan.regions[k == 0 || step.also_regions.empty() ? step.region + k
+                                                           : step.also_regions[k - 1]]);
+  }
   constexpr void add_all(AxisSet axes) { all_ = all_ | axes; }
   constexpr void add_start(int axis, Index at) {
     if (at <= 0 || at >= mesh_[axis] || all_.contains(axis)) return;
@@ -118,7 +178,12 @@ class ProcessClasses {
 constexpr void ProcessClasses::add_calls(const Plan& plan) {
   for (const Step& step : plan.steps) {
     if (!step.communicates()) continue;
-    if (step.region >= 0 || step.merges || is_relocation(plan, step)) return add_all();
+    if (step.merges || is_relocation(plan, step)) return add_all();
+    if (step.region >= 0) {
+      add_regions(plan, step);
+      if (step.level == Level::network) add_all(step.group);
+      continue;
+    }
     AxisSet used = step.group;
     for (int k = 0; k < step.in.size(); ++k)
       for (const int slot : {static_cast<int>(step.in[k]), step.output(k)}) {

@@ -222,24 +222,9 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
   return detail::count_direct(move, desc, mesh, at, levels(move.group, mesh, machine));
 }
 
-/// Sets the payload of an all-gather whose blocks differ to that of a ring, in which each process
-/// passes on a largest block for each other member: process 0 has such a block, and receives less.
-constexpr void count_as_ring(MoveNumbers& n, const Move& move, const TensorDesc& desc,
-                             const MeshShape& mesh, const Machine& machine) {
-  const Index block =
-      saturating_mul(block_volume(desc.extents, desc.sharding, mesh, Coordinates(mesh.rank(), 0)),
-                     static_cast<Index>(size_of(desc.type)));
-  const Index members = mesh.group_size(move.group);
-  n.payload = saturating_mul(members - 1, block);
-  if (n.network_messages == 0) return;
-  const Index nears =
-      mesh.group_size(move.near.empty() ? levels(move.group, mesh, machine).node : move.near);
-  const Index far_blocks = move.near.empty() ? members - nears : quotient(members, nears) - 1;
-  n.network_payload = saturating_mul(far_blocks, block);
-}
-
-/// Returns the price of a move: always on process 0 (which owns a largest block) and, for point to
-/// point, also on one other corner of the mesh, so that all processes agree.
+/// Returns the price of a move: always on process 0 (which owns a largest block) and, point to
+/// point and for an uneven all-gather, also on one other corner of the mesh, so that all processes
+/// agree.
 constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
                              const Machine& machine) {
   const Coordinates origin(mesh.rank(), 0);
@@ -247,24 +232,24 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
     return machine.copy(saturating_mul(block_volume(desc.extents, move.to, mesh, origin),
                                        static_cast<Index>(size_of(desc.type))));
   MoveNumbers n = count_move(move, desc, mesh, origin, machine);
-  if (move.collective == Collective::all_gather && !move.even)
-    count_as_ring(n, move, desc, mesh, machine);
-  if (move.collective == Collective::collective_permute ||
+  // In a permutation of blocks process 0 moves nothing; in an uneven all-gather it receives least.
+  const bool gathers = move.collective == Collective::all_gather && !move.even;
+  if (gathers || move.collective == Collective::collective_permute ||
       move.collective == Collective::exchange) {
-    // In a permutation of blocks process 0 moves nothing, so another corner counts too.
     Coordinates corner = origin;
     for (int axis = 0; axis < mesh.rank(); ++axis)
       if (move.group.contains(axis)) {
         corner[axis] = mesh[axis] - 1;
-        break;
+        if (!gathers) break;
       }
     const MoveNumbers other = count_move(move, desc, mesh, corner, machine);
     n.payload = max_of(n.payload, other.payload);
     n.messages = max_of(n.messages, other.messages);
     n.network_payload = max_of(n.network_payload, other.network_payload);
     n.network_messages = max_of(n.network_messages, other.network_messages);
-    n.copied = max_of(n.send_staging, other.send_staging) +
-               max_of(n.receive_staging, other.receive_staging);
+    n.copied = gathers ? n.copied
+                       : max_of(n.send_staging, other.send_staging) +
+                             max_of(n.receive_staging, other.receive_staging);
   }
   const Index messages = max_of(1, n.messages);
   std::int64_t cost =
