@@ -10,6 +10,7 @@
 ///
 /// Laws: ways are compared by the plans of process 0, so all processes decide alike; one that keeps
 /// the contract comes before any that does not.
+#include <tessera/plan/best_way.hpp>
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/map.hpp>
 
@@ -96,39 +97,6 @@ class Resting {
   Sharding there_, operand_;
   AxisSet spare_;
   FixedVector<Rest, 3> list_;
-};
-
-/// The best of several ways to plan something, by the plans of process 0, so that all decide alike:
-/// first by keeping the contract, then by keeping the workspace limit, then by cost.
-template <class Way> class BestWay {
- public:
-  constexpr explicit BestWay(const PlanOptions& options) : options_(options) {}
-  /// `most`: a plan that moves more bytes than this comes after one that does not.
-  constexpr void add(const Plan& plan, const Way& way, Index most = max_int64) {
-    if (done()) return;
-    const int worth = 4 * options_.contract.covers(plan.needs) +
-                      2 * (plan.peak_bytes <= options_.workspace_limit) +
-                      (most == max_int64 || bytes_moved(plan) <= most);
-    if (worth < worth_ || (worth == worth_ && plan.cost >= plan_.cost)) return;
-    plan_ = plan;
-    way_ = way;
-    worth_ = worth;
-  }
-  /// Returns whether no other plan needs to be tried.
-  constexpr bool done() const {
-    return options_.needs_alone && options_.contract.bounded() && worth_ >= 0 &&
-           options_.contract.covers(plan_.needs);
-  }
-  /// Returns whether the best plan so far keeps the contract.
-  constexpr bool keeps() const { return worth_ >= 4; }
-  constexpr const Plan& plan() const { return plan_; }
-  constexpr const Way& way() const { return way_; }
-
- private:
-  const PlanOptions& options_;
-  Plan plan_;
-  Way way_{};
-  int worth_ = -1;
 };
 
 /// Adds the plans make(way, 0) of a way that exchange moving elements; that gather first, so that
