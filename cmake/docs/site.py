@@ -267,12 +267,12 @@ def operators(root, pages, plans):
             continue
         title = path.stem.replace("_", " ")
         out = [f"# {title[0].upper() + title[1:]}", markdown(head),
-               f"Header: `tessera/{path.relative_to(root / 'include/tessera')}`. Every function takes the place of its call last, which is left out here."]
+               f"Header: `tessera/{path.relative_to(root / 'include/tessera')}`. Each function also takes the place of its call as its last argument, which is left out here."]
         if path.stem in plans:
             unused.remove(path.stem)
             out += ["## What it communicates", "Dry runs on data=4 x model=2. `rows` is `P<data, _>`, `columns` `P<_, data>`, `blocks` `P<data, model>` and `whole` "
                     "replicated: 4096 x 4096 floats; `line` has 4096, `ids` 512 split over data. Payload and messages are those of the process with most.",
-                    "| call | calls | payload | messages |\n|---|---|---|---|\n" + "\n".join(plans[path.stem])]
+                    "| call | communication | payload | messages |\n|---|---|---|---|\n" + "\n".join(plans[path.stem])]
         shown = set()
         for one in declared:
             names = list(dict.fromkeys(name_of(t) for t in one.texts))

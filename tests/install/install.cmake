@@ -115,7 +115,7 @@ if(NOT CASE MATCHES "^plan")
   string(REGEX MATCH "mpiexec -n ([0-9]+) build/app" line "${readme}")
   string(REPLACE "@" "${CMAKE_MATCH_1}" mpiexec "${MPIEXEC}")
   separate_arguments(mpiexec UNIX_COMMAND "${mpiexec}")
-  must_print("einsum on rows=4" ${mpiexec} "${user}/build/app")
+  must_print("largest eigenvalue" ${mpiexec} "${user}/build/app")
 endif()
 if(NOT EXISTS "${user}/prefix")  # a guest is not installed unless asked
   step("${CMAKE_COMMAND}" --install "${user}/build" --prefix "${user}/prefix")

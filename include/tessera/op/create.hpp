@@ -162,7 +162,7 @@ Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
   return zeros<Tensor>(mesh, detail::to_extents(n...), Where{});
 }
 
-/// The same of ones.
+/// Returns a tensor of the given extents with every element 1. Communication: none.
 template <TypedTensor Tensor>
 Tensor ones(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
             Where where = Where::here()) {

@@ -53,7 +53,7 @@ DynamicTensor zeros(const DynamicMesh& mesh, const Extents& extents, const Shard
   return detail::filled<T>(mesh, extents, sharding, T{}, call.site("zeros"));
 }
 
-/// The same of ones.
+/// Returns a tensor of the given extents with every element 1. Communication: none.
 template <Element T>
 DynamicTensor ones(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                    const DynamicCall& call = Where::here()) {
