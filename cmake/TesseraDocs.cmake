@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Target `docs`: the site, in docs/site of the build tree. Pages by MkDocs with its theme Material, the reference by doxygen with
-# doxygen-awesome's style. Where the examples are built, the lessons are run for the tutorial, and plans.cpp for
-# the pages of operators.
+# doxygen-awesome's style. Where the examples are built, the lessons are run for the tutorial, and plans.cpp for the pages of operators.
 
 find_package(Python3 COMPONENTS Interpreter QUIET)
 macro(tessera_find_docs)
@@ -26,13 +25,16 @@ endif()
 mark_as_advanced(TESSERA_DOXYGEN TESSERA_MKDOCS TESSERA_DOXYGEN_AWESOME)
 if(NOT docs_here)
   message(FATAL_ERROR "TESSERA_DOCS=ON needs Python 3, doxygen, and MkDocs with its theme Material; run "
-    "`apt-get install doxygen doxygen-awesome-css mkdocs-material` as root, or get them by your own ways (pip install mkdocs-material), or set TESSERA_DOCS=OFF.")
+    "`apt-get install doxygen doxygen-awesome-css mkdocs-material` as root, or install mkdocs-material by pip and doxygen in your own way, "
+    "or set TESSERA_DOCS=OFF.")
 endif()
 
 set(TESSERA_DOCS_BUILD "${PROJECT_BINARY_DIR}/docs")
 set(TESSERA_DOXYGEN_STYLES)
 if(TESSERA_DOXYGEN_AWESOME)
-  set(TESSERA_DOXYGEN_STYLES "\"${TESSERA_DOXYGEN_AWESOME}/doxygen-awesome.css\" \"${TESSERA_DOXYGEN_AWESOME}/doxygen-awesome-sidebar-only.css\"")
+  foreach(style IN ITEMS doxygen-awesome doxygen-awesome-sidebar-only)
+    string(APPEND TESSERA_DOXYGEN_STYLES "\"${TESSERA_DOXYGEN_AWESOME}/${style}.css\" ")
+  endforeach()
 endif()
 configure_file(cmake/docs/Doxyfile.in "${TESSERA_DOCS_BUILD}/Doxyfile" @ONLY)
 
@@ -43,8 +45,8 @@ function(docs_program name count)
   tessera_mpi_command(mpiexec ${count})
   list(JOIN ARGN " " shown)
   string(STRIP "mpiexec -n ${count} ${name} ${shown}" shown)
-  string(APPEND commands "set(command_${name} [==[${CMAKE_COMMAND};-E;env;${TESSERA_ENVIRONMENT};${mpiexec};$<TARGET_FILE:${name}>;${ARGN}]==])\n"
-    "set(shown_${name} [==[${shown}]==])\n")
+  set(command "${CMAKE_COMMAND}" -E env ${TESSERA_ENVIRONMENT} ${mpiexec} $<TARGET_FILE:${name}> ${ARGN})
+  string(APPEND commands "set(command_${name} [==[${command}]==])\n" "set(shown_${name} [==[${shown}]==])\n")
   set(commands "${commands}" PARENT_SCOPE)
   set(programs ${programs} ${name} PARENT_SCOPE)
 endfunction()
@@ -69,8 +71,8 @@ set(DOXYGEN [==[${TESSERA_DOXYGEN}]==])
 set(DOXYFILE [==[${TESSERA_DOCS_BUILD}/Doxyfile]==])
 set(PROGRAMS [==[${programs}]==])
 ${commands}")
-add_custom_target(docs COMMAND "${CMAKE_COMMAND}" -D "SETTINGS=${TESSERA_DOCS_BUILD}/settings.cmake" -P "${PROJECT_SOURCE_DIR}/cmake/docs/build.cmake"
-  USES_TERMINAL VERBATIM)
+add_custom_target(docs COMMAND "${CMAKE_COMMAND}" -D "SETTINGS=${TESSERA_DOCS_BUILD}/settings.cmake"
+  -P "${PROJECT_SOURCE_DIR}/cmake/docs/build.cmake" USES_TERMINAL VERBATIM)
 if(programs)
   add_dependencies(docs ${programs})
 endif()
