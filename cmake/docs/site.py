@@ -154,10 +154,13 @@ def tutorial(root, pages, ran):
     for name, (command, output) in ran.items():
         lines = (root / f"examples/{name}.cpp").read_text().split("\n")
         start = next(i for i, line in enumerate(lines) if not line.startswith("//"))
-        intro = " ".join(line[3:] for line in lines[:start] if line.startswith("// Lesson") or not re.match(r"// [\w-]+: |//$", line))
-        number, opening = re.fullmatch(r"Lesson (\d+): (.*)", intro).groups()
+        intro = [line[3:] for line in lines[:start] if line.startswith("// Lesson") or not re.match(r"// [\w-]+: |//$", line)]
+        commands = [line.strip() for line in intro if line.startswith("  ")]
+        number, opening = re.fullmatch(r"Lesson (\d+): (.*)", " ".join(line for line in intro if line.strip() not in commands)).groups()
         title = f"{number}. {sentence_case(name[3:].replace('_', ' '))}"
         out, block, comment = [f"# {title}", prose(sentence_case(opening))], [], []
+        if commands:
+            out.append("```sh\n" + "\n".join(commands) + "\n```")
         for line in lines[start:] + ["// "]:
             if re.match(r"///? ", line):  # between functions: prose
                 code = "\n".join(block).strip("\n")
@@ -170,7 +173,7 @@ def tutorial(root, pages, ran):
                 comment = []
             block.append(line)
         printed = "\n".join(lines_printed(pathlib.Path(output)))
-        write(pages / "tutorial" / f"{name}.md", page(*out, "## What it prints", f"`{command}`", f"```text\n{printed}\n```",
+        write(pages / "tutorial" / f"{name}.md", page(*out, "## What it prints", f"As a test runs it, `{command}`:", f"```text\n{printed}\n```",
                                                       f"The whole source is `examples/{name}.cpp`."))
         made.append((f"tutorial/{name}.md", title))
     return made
