@@ -12,6 +12,7 @@
 /// optimal.
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 
 #include <tessera/solve/cost_network.hpp>
@@ -39,9 +40,10 @@ struct Solution {
 
   bool found() const { return is_feasible(cost); }
   bool optimal() const { return cost == bound; }
-  /// By how much of the bound the cost may be too high.
+  /// By how much of the bound the cost may be too high; infinite where nothing was found.
   double gap() const {
     if (cost == bound) return 0;
+    if (!found()) return std::numeric_limits<double>::infinity();
     const double least = bound < 0 ? -static_cast<double>(bound) : static_cast<double>(bound);
     return (static_cast<double>(cost) - static_cast<double>(bound)) / (least < 1 ? 1 : least);
   }

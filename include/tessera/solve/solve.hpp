@@ -40,6 +40,8 @@ struct SolveOptions {
   std::uint64_t steps = 20'000;
   /// Stops the search by the clock; 0 does not. The answer then may differ from run to run.
   double seconds = 0;
+  /// What the time is, in seconds; nullptr stands for the steady clock.
+  double (*clock)() = nullptr;
   /// Which assignment to stay close to, if any.
   Assignment previous = {};
 };
@@ -82,7 +84,7 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
   const Cost scale = detail::scale_of(network);
   const bool prefers = !options.previous.empty() && scale > network.variables();
   const Cost changes = prefers ? network.variables() : 0;
-  detail::Stop stop(options.steps, options.seconds);
+  detail::Stop stop(options.steps, options.seconds, options.clock);
   Solution solution;
   const detail::Simplified simplified(network, {scale, prefers ? options.previous : Assignment{}});
   if (!simplified.feasible()) {

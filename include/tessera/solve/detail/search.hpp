@@ -20,7 +20,7 @@
 #include <vector>
 
 #include <tessera/solve/cost_network.hpp>
-#include <tessera/solve/detail/moves.hpp>
+#include <tessera/solve/detail/large_moves.hpp>
 #include <tessera/solve/detail/neighbourhood.hpp>
 #include <tessera/solve/detail/relaxation.hpp>
 #include <tessera/solve/detail/reparametrized.hpp>
@@ -76,7 +76,7 @@ class Search {
   const CostNetwork* network_;
   const Timeline* timeline_;
   Stop* stop_;
-  Moves moves_;
+  LargeMoves moves_;
   Reparametrized moved_;
   Neighbourhood here_;
   Numbers numbers_;

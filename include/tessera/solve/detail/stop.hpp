@@ -17,14 +17,14 @@ namespace tessera::detail {
 
 class Stop {
  public:
-  using Clock = std::chrono::steady_clock;
-
-  Stop(std::uint64_t steps, double seconds)
+  /// `clock` returns seconds; without one, those are of the steady clock.
+  Stop(std::uint64_t steps, double seconds, double (*clock)() = nullptr)
       : steps_(steps),
         phase_steps_(steps),
-        begin_(Clock::now()),
         seconds_(seconds),
-        phase_seconds_(seconds) {}
+        phase_seconds_(seconds),
+        clock_(clock != nullptr ? clock : steady),
+        begin_(clock_()) {}
 
   /// `until` is a share of the whole time. With a clock, a phase has no number of steps of its own.
   void begin_phase(std::uint64_t steps, double until) {
@@ -42,14 +42,21 @@ class Stop {
     by_clock_ = by_clock_ || late;
     return late;
   }
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double elapsed() const { return clock_() - begin_; }
   std::uint64_t taken() const { return taken_; }
+  bool has_clock() const { return seconds_ > 0; }
   bool by_clock() const { return by_clock_; }
 
  private:
+  static double steady() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+
   std::uint64_t steps_, phase_steps_, taken_ = 0;
-  Clock::time_point begin_;
   double seconds_, phase_seconds_;
+  double (*clock_)();
+  double begin_;
   bool by_clock_ = false;
 };
 

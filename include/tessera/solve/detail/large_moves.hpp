@@ -5,7 +5,7 @@
 /// once, exactly, while the others stay (a neighbourhood of low width; compare Hamze and de
 /// Freitas, UAI 2004, and Ouali et al., VNS guided by tree decompositions, 2017).
 ///
-///     detail::Moves moves(network, pairs, std::size_t{1} << 12);
+///     detail::LargeMoves moves(network, pairs, std::size_t{1} << 12);
 ///     const Assignment next = moves.improved(assignment, moves.around(v, 300, random), costs, random);
 ///
 /// Laws: by the given costs of values, the result costs at most what the assignment did.
@@ -39,9 +39,9 @@ class Numbers {
   std::uint64_t state_ = 1;
 };
 
-class Moves {
+class LargeMoves {
  public:
-  Moves(const CostNetwork& network, const PairsOf& pairs, std::size_t bound)
+  LargeMoves(const CostNetwork& network, const PairsOf& pairs, std::size_t bound)
       : network_(&network),
         pairs_(&pairs),
         bound_(bound),
@@ -82,7 +82,8 @@ class Moves {
 
 /// Those of the variables that are eliminated within the bound, in their order. Where the smallest
 /// bucket exceeds it, one of its variables stays as it is.
-inline std::vector<int> Moves::eliminable(const std::vector<int>& variables, Numbers& numbers) {
+inline std::vector<int> LargeMoves::eliminable(const std::vector<int>& variables,
+                                               Numbers& numbers) {
   const int count = static_cast<int>(variables.size());
   for (int i = 0; i < count; ++i) local_[variables[i]] = i;
   std::vector<std::vector<int>> around(count);
@@ -140,8 +141,9 @@ inline std::vector<int> Moves::eliminable(const std::vector<int>& variables, Num
   return order;
 }
 
-inline Assignment Moves::improved(const Assignment& assignment, const std::vector<int>& variables,
-                                  std::span<const Cost> costs, Numbers& numbers) {
+inline Assignment LargeMoves::improved(const Assignment& assignment,
+                                       const std::vector<int>& variables,
+                                       std::span<const Cost> costs, Numbers& numbers) {
   const std::vector<int> free = eliminable(variables, numbers);
   for (std::size_t i = 0; i < free.size(); ++i) local_[free[i]] = static_cast<int>(i);
   CostNetwork part;
