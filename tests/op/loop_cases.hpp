@@ -117,10 +117,12 @@ inline std::string played_row(const std::shared_ptr<MeshCore>& mesh, const LoopR
 inline MeshOptions looping_options(const LoopRow& row) {
   const TensorDesc a{row.type, row.a, row.sa}, b{row.type, row.b, row.sb};
   const auto planned = [&](const MeshOptions& options) {
-    return tessera::detail::plan_einsum(parse(row.equation), a, b, row.out, row.mesh, 0,
-                                        {options.machine, options.workspace_limit});
+    PlanOptions planning{options.machine, options.workspace_limit};
+    planning.narrow_parts = options.narrow_parts;
+    return tessera::detail::plan_einsum(parse(row.equation), a, b, row.out, row.mesh, 0, planning);
   };
   MeshOptions limited;
+  limited.narrow_parts = true;  // the limit has no room for floats
   limited.workspace_limit = tessera::detail::workspace_of_origin(planned(limited)) - 1;
   if (row.limit > 0) return limited;
   for (const MeshOptions& options : looping_options())

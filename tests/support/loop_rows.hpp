@@ -123,7 +123,7 @@ inline std::vector<LoopRow> loop_rows() {
        {{2}, {0}},
        {{0, 1}, {}, {2}},
        of_13,
-       1400 * mib,
+       1100 * mib,
        LoopKind::gather,
        4,
        DType::bf16},
