@@ -132,6 +132,11 @@ TEST_CASE("Brute force finds what solve finds") {
     if (!options.previous.empty())
       REQUIRE(changes_of(solution.assignment, options.previous) == wanted.changes);
     options.previous.clear();
+    options.steps = static_cast<std::uint64_t>(draw.below(6));  // a search that is stopped
+    const Solution early = solve(network, options);
+    REQUIRE(early.bound <= wanted.least);
+    REQUIRE(early.cost >= wanted.least);
+    options.steps = 20'000;
     if (limited && seed % 15 != 0) continue;  // a search for each value
     const MinMarginals found = min_marginals(network, options);
     if (found.exact)

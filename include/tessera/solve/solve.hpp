@@ -71,6 +71,15 @@ inline Cost scale_of(const CostNetwork& network) {
 /// What one elimination of a search may cost: about a second.
 inline constexpr double most_entries = 1e8;
 
+/// The largest table of a move: several times that of most pairs.
+inline std::size_t move_entries(const CostNetwork& network) {
+  std::vector<std::size_t> sizes{0};
+  for (const auto& pair : network.pairs()) sizes.push_back(network.costs(pair).size());
+  const auto place = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() * 9 / 10);
+  std::ranges::nth_element(sizes, place);
+  return std::clamp(4 * *place, std::size_t{1} << 12, std::size_t{1} << 18);
+}
+
 /// Rounds a bound of scaled costs, in which up to `changes` may be counted too, to one of costs.
 inline Cost unscaled(Cost bound, Cost scale, Cost changes) {
   if (!is_feasible(bound)) return infeasible;
@@ -98,7 +107,7 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
       detail::choose_elimination(reduced, options.table_entries, reduced.all_costs());
   const bool exact = elimination.exact() && elimination.entries() < detail::most_entries;
   std::vector<Cost> multipliers(static_cast<std::size_t>(timeline.points()), 0);
-  detail::Search search(reduced, timeline, pairs, std::size_t{1} << 12, stop);
+  detail::Search search(reduced, timeline, pairs, detail::move_entries(reduced), stop);
   if (!options.previous.empty()) search.offer(simplified.reduced(options.previous));
   if (!exact || (timeline.points() > 0 && reduced.variables() > 50)) {
     search.run();
@@ -112,7 +121,7 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
   detail::Relaxation relaxation(reduced, timeline, std::move(elimination));
   detail::Branching branching(reduced, timeline, pairs, relaxation, stop);
   if (search.found()) branching.offer(search.best());
-  stop.begin_phase(options.steps, 1);
+  stop.begin_phase(options.steps, 100);
   Cost bound = search.bound();
   if (bound < search.best_cost() && relaxation.elimination().entries() < detail::most_entries)
     bound = std::max(bound, branching.search(reduced.all_costs(), std::move(multipliers)));

@@ -82,6 +82,7 @@ class Search {
   Numbers numbers_;
   std::vector<int> all_;
   std::vector<Cost> multipliers_, penalties_;
+  int closer_ = 2;  // bits by which the aim of a step lies closer to the bound than twice the bound
   Cost bound_ = -infeasible, best_cost_ = infeasible;
   Assignment best_;
 };
@@ -98,41 +99,46 @@ inline void Search::price(const std::vector<Cost>& multipliers) {
 
 inline void Search::run() {
   const auto open = [&] { return bound_ < best_cost_; };
-  stop_->begin_phase(100, 0.25);
+  stop_->begin_phase(200, 25);
   raise_bound();
   tighten(std::size_t{1} << 10);
-  stop_->begin_phase(40, 0.5);
+  stop_->begin_phase(60, 50);
   if (open()) find();
-  stop_->begin_phase(2000, 0.75);
+  stop_->begin_phase(2000, 75);
   if (open()) improve(400);
-  stop_->begin_phase(100, 0.9);
+  stop_->begin_phase(200, 90);
   if (open()) raise_bound();
   if (open()) tighten(std::size_t{1} << 12);
-  stop_->begin_phase(400, 0.95);
+  stop_->begin_phase(400, 95);
   if (open()) improve(100);
 }
 
 /// Subgradient steps, of which each follows a pass over all costs.
 inline void Search::raise_bound() {
   std::vector<Cost> multipliers = multipliers_, direction;
-  Cost step = 4;  // how much more than the bound is aimed at, in parts of 16
   int without = 0;
   for (int round = 0; bound_ < best_cost_ && !stop_->step(); ++round) {
     moved_.pass();
     const Cost bound = moved_.bound() - timeline_->charge(multipliers);
+    const Cost aimed = std::max<Cost>(std::abs(bound) >> closer_, 1);
+    without = bound > bound_ + aimed / 8 ? 0 : without + 1;
     if (bound > bound_) {
-      if (bound - bound_ > std::abs(bound) / 256) without = 0;
       bound_ = bound;
       multipliers_ = multipliers;
     }
-    if (++without > 6) without = 0, step = step > 1 ? step - 1 : step;
     if (round < 6 || timeline_->points() == 0) continue;
     const Assignment decoded = moved_.decode();
     offer(decoded);
-    const Cost aim =
-        std::min(bound_ + std::max<Cost>(std::abs(bound_) / 16 * step, 16), best_cost_);
-    step_multipliers(*timeline_, timeline_->used(decoded), std::max<Cost>(aim - bound, 1),
-                     direction, multipliers);
+    if (without >= 6) {  // shorter steps, from the best multipliers
+      without = 0;
+      closer_ = std::min(closer_ + 1, 12);
+      multipliers = multipliers_;
+      direction.clear();
+    } else {
+      const Cost aim = std::min(std::max(bound, bound_) + aimed, best_cost_);
+      step_multipliers(*timeline_, timeline_->used(decoded), std::max<Cost>(aim - bound, 1),
+                       direction, multipliers);
+    }
     price(multipliers);
   }
   price(multipliers_);

@@ -5,7 +5,7 @@
 /// which is not. A search has phases, each with a part of both.
 ///
 ///     detail::Stop stop(1000, 0);    // 1000 steps, no clock
-///     stop.begin_phase(100, 0.25);   // at most 100 of them, until a quarter of the time is over
+///     stop.begin_phase(100, 25);     // at most 100 of them, and a quarter of all
 ///     while (!stop.step()) change_something();
 ///
 /// Laws: without a clock, a search takes the same steps everywhere.
@@ -26,10 +26,12 @@ class Stop {
         clock_(clock != nullptr ? clock : steady),
         begin_(clock_()) {}
 
-  /// `until` is a share of the whole time. With a clock, a phase has no number of steps of its own.
-  void begin_phase(std::uint64_t steps, double until) {
-    phase_steps_ = seconds_ > 0 ? steps_ : std::min(steps_, taken_ + steps);
-    phase_seconds_ = seconds_ * until;
+  /// Until `percent` of all steps are taken, or of the time is over; without a clock, `steps` at
+  /// most.
+  void begin_phase(std::uint64_t steps, int percent) {
+    phase_steps_ = steps_ / 100 * percent + steps_ % 100 * percent / 100;
+    if (seconds_ <= 0) phase_steps_ = std::min(phase_steps_, taken_ + steps);
+    phase_seconds_ = seconds_ * percent / 100;
   }
   /// Takes a step; returns whether the phase is over.
   bool step() {

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Limits on networks that brute force does not reach, and what a network refuses.
+#include <doctest/doctest.h>
+
+#include <random>
+#include <string>
+
+#include <tessera/solve/solve.hpp>
+
+using namespace tessera;
+
+namespace {
+
+/// A chain whose variables all use memory at one time, and its least cost by dynamic programming
+/// over what is used.
+struct Chain {
+  int length, values;
+  Cost limit;
+  std::vector<std::vector<Cost>> costs, amounts, pairs;
+
+  Chain(int seed, int length_, int values_) : length(length_), values(values_) {
+    std::mt19937_64 numbers(seed);
+    const auto draw = [&](int count, int most) {
+      std::vector<Cost> list(count);
+      for (Cost& number : list) number = static_cast<Cost>(numbers() % most);
+      return list;
+    };
+    for (int v = 0; v < length; ++v) {
+      costs.push_back(draw(values, 1000));
+      amounts.push_back(draw(values, 10));
+      pairs.push_back(draw(values * values, 500));
+    }
+    limit = 3 * length;
+  }
+  CostNetwork network(bool fourfold) const {
+    CostNetwork network;
+    for (int v = 0; v < length; ++v) {
+      network.add_variable(costs[v]);
+      network.add_usage(v, v, v + length, amounts[v]);  // all of them at time length - 1
+      if (v > 0) network.add_pair(v - 1, v, pairs[v]);
+    }
+    if (fourfold)  // pairs that cost nothing, but make buckets too large
+      for (int v = 0; v < length; ++v)
+        for (int w = v + 2; w < length; w += 5)
+          network.add_pair(v, w, std::vector<Cost>(values * values, v == w + 1 ? 1 : 0));
+    network.set_limit(length - 1, length, limit);
+    return network;
+  }
+  Cost least() const {
+    const std::size_t states = static_cast<std::size_t>(limit) + 1;
+    std::vector<std::vector<Cost>> best(values, std::vector<Cost>(states, infeasible));
+    for (int i = 0; i < values; ++i) best[i][amounts[0][i]] = costs[0][i];
+    for (int v = 1; v < length; ++v) {
+      std::vector<std::vector<Cost>> next(values, std::vector<Cost>(states, infeasible));
+      for (int i = 0; i < values; ++i)
+        for (int j = 0; j < values; ++j)
+          for (std::size_t used = 0; used + amounts[v][j] < states; ++used) {
+            Cost& cost = next[j][used + amounts[v][j]];
+            cost = std::min(cost, best[i][used] + pairs[v][i * values + j] + costs[v][j]);
+          }
+      best = next;
+    }
+    Cost least = infeasible;
+    for (const auto& list : best)
+      for (const Cost cost : list) least = std::min(least, cost);
+    return least;
+  }
+};
+
+template <class F> std::string error_of(const F& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("A limit on a chain: dynamic programming lies between bound and cost, which are close") {
+  for (int seed = 0; seed < 6; ++seed) {
+    CAPTURE(seed);
+    const Chain chain(seed, 20 + 20 * (seed % 3), 4);
+    const Cost least = chain.least();
+    for (const bool fourfold : {false, true}) {
+      CAPTURE(fourfold);
+      SolveOptions options{.steps = 600};
+      if (fourfold) options.table_entries = 4096;
+      const CostNetwork network = chain.network(fourfold);
+      const Solution solution = solve(network, options);
+      CHECK(solution.bound <= least);
+      CHECK(solution.cost >= least);
+      CHECK(solution.gap() < 0.01);
+      CHECK(solve(network, options).assignment == solution.assignment);
+      options.previous = solution.assignment;
+      CHECK(solve(network, options).cost <= solution.cost);
+    }
+  }
+}
+
+TEST_CASE("Where nothing keeps the limits, the answer says so") {
+  CostNetwork network;
+  network.add_variable({0, 1});
+  network.add_variable({0, 1});
+  network.add_usage(0, 0, 2, {5, 3});
+  network.add_usage(1, 1, 3, {5, 3});
+  network.set_limit(0, 3, 5);
+  const Solution solution = solve(network);
+  CHECK(!solution.found());
+  CHECK(solution.bound == infeasible);
+  CHECK(to_string(solution).rfind("infeasible", 0) == 0);
+  CHECK(solve(CostNetwork{}).cost == 0);
+}
+
+TEST_CASE("A clock stops a search, and the answer says so") {
+  static int calls = 0;
+  calls = 0;
+  SolveOptions options{.seconds = 1};
+  options.clock = [] { return calls++ * 0.1; };
+  const Solution solution = solve(Chain(1, 60, 4).network(false), options);
+  CHECK(solution.statistics.stopped_by_clock);
+  CHECK(solution.bound <= solution.cost);
+}
+
+TEST_CASE("Networks refuse what makes no sense, and say what does") {
+  CostNetwork network;
+  network.add_variable({0, 1});
+  network.add_variable({0, 1, 2});
+  CHECK(error_of([&] { network.add_variable(std::vector<Cost>{}); }).find("needs at least one") !=
+        std::string::npos);
+  CHECK(error_of([&] {
+          network.add_pair(0, 1, {1, 2});
+        }).find("has 2 entries and needs 6") != std::string::npos);
+  CHECK(error_of([&] { network.add_pair(1, 1, {1}); }).find("add the diagonal") !=
+        std::string::npos);
+  CHECK(error_of([&] { network.add_pair(0, 2, {1}); }).find("there is no variable 2") !=
+        std::string::npos);
+  CHECK(error_of([&] {
+          network.add_usage(0, 0, 1, {1, -1});
+        }).find("between 0 and 2^60") != std::string::npos);
+  CHECK(error_of([&] {
+          network.add_usage(0, -1, 1, {1, 1});
+        }).find("times begin at 0") != std::string::npos);
+  CHECK(error_of([&] { network.add_variable({most_cost + 1}); }).find("at most 2^60") !=
+        std::string::npos);
+  network.add_variable({most_cost, 0});
+  CHECK(error_of([&] { solve(network); }).find("divide them") != std::string::npos);
+}
