@@ -12,6 +12,7 @@
 #include <cmath>
 #include <optional>
 
+#include <tessera/comm/complaint.hpp>
 #include <tessera/io/trace_file.hpp>
 #include <tessera/op/compile.hpp>
 
@@ -67,6 +68,11 @@ void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text
     const RecomputeChoice layers = chosen_layers<U>(flags, mesh);
     flags.sizes.again = layers.again;
     say("\n{}\n", explain(layers));
+    if (!layers.within())
+      throw UsageError("--memory " + std::to_string(flags.memory) + ": a step holds " +
+                       std::to_string(ceil_div(layers.peak, Index{1} << 20)) +
+                       " MiB at least, with all layers run again; give that, a smaller --batch or "
+                       "--context, or more processes");
   }
   const Sizes& n = flags.sizes;
   const Program planned = plan_step<U>(flags, mesh);
@@ -134,17 +140,29 @@ void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text
   if (flags.sample > 0) say("\nA sample, after the bar\n{}\n", sample);
 }
 
+/// Throws UsageError unless the files that the run writes at its end can be written.
+void require_files(const Flags& flags, bool writes) {
+  if (!writes || flags.dry) return;
+  support::require_writable("--save", flags.save);
+  support::require_writable("--trace", flags.trace);
+  if (flags.log.empty()) return;
+  support::require_writable("--log", flags.log + ".csv");
+  support::require_writable("--log", flags.log + ".svg");
+}
+
 void run(Environment& env, const std::vector<std::string>& words) {
   Flags flags = read_flags(words);
   const Voice say{env.process() == 0};
   if (flags.help) return say("{}", usage);
   support::fit_mesh(flags.mesh, env.size(), flags.dry);
+  const std::string complaint = complaint_of([&] { require_files(flags, say.speaks); });
   const support::Text text = support::load_text(flags.text, flags.sizes.context);
   flags.sizes.vocabulary = text.vocabulary();
   say("text {}: {} characters to learn from, {} held out, {} different\n", text.description(),
       text.training().size(), text.held_out().size(), text.vocabulary());
   const auto mesh = flags.dry ? dry_mesh<Grid>(flags.mesh.data, flags.mesh.model)
                               : make_mesh<Grid>(env, flags.mesh.data, flags.mesh.model);
+  fail_together(*mesh.core(), complaint, Where::here());
   say("mesh {}, {} processes; split by {}\n", to_string(mesh.shape(), Grid::names()),
       mesh.processes(), flags.split);
   if (flags.split == "batch") train<Under<float, Grid, by::Batch>>(mesh, flags, text, say);

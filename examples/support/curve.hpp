@@ -6,12 +6,15 @@
 ///     write_curves("loss.svg", "characters", "nats a character", {{"training", {{0, 4.5}, {1000, 2.4}}}});
 ///
 /// Laws: points whose numbers are not finite are left out; without points the picture has axes
-/// alone.
+/// alone. The axes are marked at numbers of one digit. A curve of few points has dots.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,9 +28,36 @@ struct Curve {
   std::vector<std::pair<double, double>> points;
 };
 
+/// Numbers of one decimal digit (1, 2 or 5 times a power of ten) from `least` to `most`, about
+/// `count` of them.
+struct Ticks {
+  double first = 0, step = 1;
+  int count = 0;
+
+  Ticks(double least, double most, int wanted) {
+    const double rough = (most - least) / wanted;
+    const double power = std::pow(10, std::floor(std::log10(rough)));
+    for (const double digit : {1.0, 2.0, 5.0, 10.0})
+      if ((step = digit * power) >= rough * 0.999) break;
+    first = std::ceil(least / step - 1e-6) * step;
+    count = static_cast<int>(std::floor((most - first) / step + 1e-6)) + 1;
+  }
+  double operator[](int i) const { return first + step * i; }
+  /// Returns "250k", "0.05", "1.2M".
+  std::string label(int i) const {
+    const double value = std::abs((*this)[i]) < step / 1e6 ? 0 : (*this)[i];
+    const double unit = step * (count + 1) >= 2e6 ? 1e6 : step * (count + 1) >= 2e4 ? 1e3 : 1;
+    const double digits = std::ceil(-std::log10(step / unit) - 1e-6);
+    return fmt::format("{:.{}f}{}", value / unit, static_cast<int>(std::max(0.0, digits)),
+                       value == 0 || unit == 1 ? ""
+                       : unit == 1e6           ? "M"
+                                               : "k");
+  }
+};
+
 inline std::string curves_svg(const std::string& across, const std::string& up,
                               const std::vector<Curve>& curves) {
-  constexpr double width = 640, height = 400, left = 60, right = 20, top = 20, bottom = 50;
+  constexpr double width = 640, height = 400, left = 60, right = 40, top = 20, bottom = 50;
   constexpr const char* colours[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e"};
   double most_x = 0, least_y = INFINITY, most_y = -INFINITY;
   const auto good = [](const auto& p) { return std::isfinite(p.first) && std::isfinite(p.second); };
@@ -39,8 +69,14 @@ inline std::string curves_svg(const std::string& across, const std::string& up,
         most_y = std::max(most_y, p.second);
       }
   if (!(most_y >= least_y)) least_y = 0, most_y = 1;
-  if (most_y == least_y) most_y = least_y + 1;
+  if (most_y - least_y < 1e-3 * std::abs(most_y) || most_y == least_y) {  // as of one point
+    const double room = std::max(std::abs(most_y) / 10, 1e-3);
+    least_y -= room, most_y += room;
+  }
   if (most_x == 0) most_x = 1;
+  const Ticks over(0, most_x, 5), at(least_y, most_y, 5);
+  least_y = std::min(least_y, at.first - at.step);  // so that the axis begins at a round number
+  const Ticks beside(least_y, most_y, 5);
   const auto x_of = [&](double x) { return left + x / most_x * (width - left - right); };
   const auto y_of = [&](double y) {
     return height - bottom - (y - least_y) / (most_y - least_y) * (height - top - bottom);
@@ -50,15 +86,16 @@ inline std::string curves_svg(const std::string& across, const std::string& up,
       "font-family=\"sans-serif\" "
       "font-size=\"12\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
       width, height);
-  for (int i = 0; i <= 4; ++i) {
-    const double x = most_x * i / 4, y = least_y + (most_y - least_y) * i / 4;
+  for (int i = 0; i < over.count; ++i)
     svg += fmt::format(
-        "<path d=\"M{0:.1f} {1}V{2}M{3} {4:.1f}H{5}\" stroke=\"#ddd\"/>\n"
-        "<text x=\"{0:.1f}\" y=\"{6}\" text-anchor=\"middle\">{7:.4g}</text>\n"
-        "<text x=\"{8}\" y=\"{9:.1f}\" text-anchor=\"end\">{10:.3g}</text>\n",
-        x_of(x), top, height - bottom, left, y_of(y), width - right, height - bottom + 16, x,
-        left - 6, y_of(y) + 4, y);
-  }
+        "<path d=\"M{0:.1f} {1}V{2}\" stroke=\"#ddd\"/>\n"
+        "<text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
+        x_of(over[i]), top, height - bottom, height - bottom + 16, over.label(i));
+  for (int i = 0; i < beside.count; ++i)
+    svg += fmt::format(
+        "<path d=\"M{0} {1:.1f}H{2}\" stroke=\"#ddd\"/>\n"
+        "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
+        left, y_of(beside[i]), width - right, left - 6, y_of(beside[i]) + 4, beside.label(i));
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                      (left + width - right) / 2, height - 12, across);
   svg += fmt::format(
@@ -66,15 +103,42 @@ inline std::string curves_svg(const std::string& across, const std::string& up,
       (top + height - bottom) / 2, up);
   for (std::size_t c = 0; c < curves.size(); ++c) {
     const char* colour = colours[c % std::size(colours)];
-    std::string points;
-    for (const auto& p : curves[c].points)
-      if (good(p)) points += fmt::format("{:.1f},{:.1f} ", x_of(p.first), y_of(p.second));
+    std::string points, dots;
+    const auto count = std::count_if(curves[c].points.begin(), curves[c].points.end(), good);
+    for (const auto& p : curves[c].points) {
+      if (!good(p)) continue;
+      points += fmt::format("{:.1f},{:.1f} ", x_of(p.first), y_of(p.second));
+      if (count <= 40)  // a line through one point is not seen
+        dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n",
+                            x_of(p.first), y_of(p.second), colour);
+    }
     svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\"/>\n", points, colour);
+    svg += dots;
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"{}\">{}</text>\n",
                        width - right - 8, top + 16 + 16 * static_cast<double>(c), colour,
                        curves[c].name);
   }
   return svg + "</svg>\n";
+}
+
+/// Throws UsageError, which names the flag, unless a file of this name can be written: before a run
+/// that writes it at its end. A file that is there stays as it is.
+inline void require_writable(const std::string& flag, const std::string& path) {
+  if (path.empty()) return;
+  const bool there = ::access(path.c_str(), F_OK) == 0;
+  // A checkpoint is written beside the file and takes its place, so the folder must take a new one.
+  const std::string trial = there ? path + ".trial" : path;
+  std::FILE* const file = std::fopen(trial.c_str(), "ab");
+  const int error = errno;
+  if (file != nullptr) {
+    std::fclose(file);
+    std::remove(trial.c_str());
+  }
+  if (file == nullptr || (there && ::access(path.c_str(), W_OK) != 0))
+    throw tessera::UsageError(flag + ": the file " + path + " cannot be written (" +
+                              std::strerror(file == nullptr ? error : errno) +
+                              "); name one in a folder that is there and can be written, before "
+                              "the run begins");
 }
 
 /// Writes text to a file. Throws UsageError when it cannot be written.

@@ -7,6 +7,7 @@
 ///     Log log;   log.add(2048, 1.5, 3.2, NAN);   log.csv();
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <string>
@@ -74,8 +75,10 @@ class Pace {
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
+  /// The loss is a mean of the last twenty steps or so, and of all of them at the beginning.
   std::string after(Index steps, double loss) {
-    mean_ = steps == 1 ? loss : 0.95 * mean_ + 0.05 * loss;
+    const double part = std::max(0.05, 1 / static_cast<double>(steps));
+    mean_ += part * (loss - mean_);
     const double each = seconds() / static_cast<double>(steps);
     return fmt::format("loss {:.3f}  {:.1f}k characters/s  {:.0f}% of GEMM rate", mean_,
                        characters_ / each / 1e3, 100 * gemm_seconds_ / each);
@@ -100,12 +103,19 @@ class Log {
     return text;
   }
   std::string svg() const {
-    support::Curve loss{"training", {}}, held_out{"held out", {}};
-    double mean = 0;
-    for (const Line& line : lines_) {
-      mean = &line == lines_.data() ? line.loss : 0.95 * mean + 0.05 * line.loss;
-      loss.points.emplace_back(line.characters, mean);
-      held_out.points.emplace_back(line.characters, line.held_out);
+    const std::size_t window = std::max<std::size_t>(1, lines_.size() / 50);
+    support::Curve loss{"training" + (window > 1 ? fmt::format(", mean of {} steps", window) : ""),
+                        {}};
+    support::Curve held_out{"held out", {}};
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      held_out.points.emplace_back(lines_[i].characters, lines_[i].held_out);
+      if ((i + 1) % window != 0) continue;  // each step counts once, in the middle of its window
+      double characters = 0, sum = 0;
+      for (std::size_t k = i + 1 - window; k <= i; ++k) {
+        characters += lines_[k].characters / static_cast<double>(window);
+        sum += lines_[k].loss / static_cast<double>(window);
+      }
+      loss.points.emplace_back(characters, sum);
     }
     return support::curves_svg("characters", "nats a character", {loss, held_out});
   }

@@ -101,6 +101,17 @@ TEST_CASE("environment variables are read strictly") {
   CHECK(detail::wait_from_environment(Wait::spin) == Wait::spin);
   setenv("TESSERA_CHECK", "heavy", 1);
   CHECK(detail::check_from_environment() == Check::heavy);
+  CHECK(detail::find_from_environment() == Find::nothing);
+  setenv("TESSERA_CHECK", "light,nan", 1);
+  CHECK(detail::check_from_environment() == Check::light);
+  CHECK(detail::find_from_environment() == Find::nan_and_infinity);
+  setenv("TESSERA_CHECK", "nan_alone", 1);
+  CHECK(detail::check_from_environment() == Check::normal);
+  CHECK(detail::find_from_environment() == Find::nan);
+  setenv("TESSERA_CHECK", "nan,much", 1);
+  CHECK(text([] { detail::check_from_environment(); }) ==
+        "[tessera] TESSERA_CHECK is \"much\"; it is one of none, light, normal, communicating, "
+        "heavy, nan, nan_alone: set it so, or unset it");
   unsetenv("TESSERA_CHECK");
   CHECK(detail::check_from_environment() == Check::normal);
   for (const char* bad : {"ten", "-1", "3x", "nan"}) {

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <mpi.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,6 +55,46 @@ TEST_CASE("each process of a node writes its part of shared memory, and reads th
     const std::byte* const part = memory.part(rank);
     CHECK(std::all_of(part, part + bytes_of(rank),
                       [&](std::byte b) { return b == static_cast<std::byte>(rank + 1); }));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("memory that the others cannot reach without a name has one until all have it") {
+  int own = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &own);
+  const detail::NodeMemory memory = detail::share_on_node(4096, true, MPI_COMM_WORLD, &wait, true);
+  REQUIRE(memory.all != nullptr);
+  *memory.part(own) = static_cast<std::byte>(own + 1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK(*memory.part(0) == std::byte{1});
+  CHECK(files_of_this_process() == 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("a file that a killed process left is removed, one that is in use or alive is not") {
+  int own = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &own);
+  if (own == 0) {
+    const auto path = [](long process) {
+      return std::string(detail::shared_folder) + "/tessera-" + std::to_string(process) + "-1";
+    };
+    const pid_t gone = ::fork();
+    if (gone == 0) ::_exit(0);
+    ::waitpid(gone, nullptr, 0);
+    const auto make = [](const std::string& name) {
+      return ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    };
+    const int left = make(path(gone)), alive = make(path(::getpid()));
+    REQUIRE(left >= 0);
+    REQUIRE(::flock(left, LOCK_EX | LOCK_NB) == 0);
+    detail::remove_left_files();
+    CHECK(std::filesystem::exists(path(gone)));  // locked
+    ::close(left);
+    detail::remove_left_files();
+    CHECK(!std::filesystem::exists(path(gone)));
+    CHECK(std::filesystem::exists(path(::getpid())));
+    ::unlink(path(::getpid()).c_str());
+    ::close(alive);
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }

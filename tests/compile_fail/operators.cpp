@@ -41,6 +41,10 @@
 // NOTE compares_tensors: tensors have no ==; equal.a, b. compares element by element; allclose.a, b.
 // CASE compares_with_number: use of deleted function .*operator!=|deleted operator '!='
 // NOTE compares_with_number: tensors have no !=; not_equal.a, b. compares element by element; allclose.a, b.
+// CASE element_by_index: use of deleted function .*operator\(\)|call to deleted function call operator
+// NOTE element_by_index: elements of a tensor live on several processes, .* to_host.x..i, j. .* value.x. .* slice.x, .* local_view.x.
+// CASE element_by_subscript: use of deleted function .*operator\[\]|overload resolution selected deleted operator
+// NOTE element_by_subscript: elements of a tensor live on several processes, .* to_host.x..i. .* local_view.x.
 // ERRORS each: 1
 #include <tessera/tessera.hpp>
 
@@ -83,6 +87,10 @@ void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, c
   constexpr auto p = plan<"ik,kj->ij">(like<X>(8, 5), like<Tensor<model, _>>(0, 96), on_eight);
 #elif defined(CASE_plan_of_diagonal)
   constexpr auto p = plan<Sum, "kk->">(like<X>(5, 6), on_eight);
+#elif defined(CASE_element_by_index)
+  (void)x(3, 4);
+#elif defined(CASE_element_by_subscript)
+  (void)DynamicTensor(x)[3];
 #elif defined(CASE_compares_tensors)
   (void)(x == x);
 #elif defined(CASE_compares_with_number)

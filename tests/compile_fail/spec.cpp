@@ -10,6 +10,7 @@
 // CASE sizes_of_mesh: is given another number of sizes than the mesh has axes
 // CASE unreduced_in_the_middle: Unreduced stands in the middle of a spec; .*; put it last
 // CASE unreduced_twice: Unreduced stands in the middle of a spec
+// CASE nine_dimensions: a PartitionSpec has more than 8 entries; a tensor has at most 8 dimensions; merge
 // CASE long_equation: an equation has at most 95 characters
 // ERRORS each: 1
 #include <tessera/plan.hpp>
@@ -44,6 +45,8 @@ constexpr auto shape = sizes<Grid>(2);
 using Middle = P<Unreduced<Sum, data>, _>;
 #elif defined(CASE_unreduced_twice)
 using Twice = P<_, Unreduced<Sum, data>, Unreduced<Max, model>>;
+#elif defined(CASE_nine_dimensions)
+static_assert(detail::demand_spec<Grid, P<data, _, _, _, _, _, _, _, _>>());
 #elif defined(CASE_long_equation)
 constexpr Equation e =
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,"
@@ -52,6 +55,7 @@ constexpr Equation e =
 static_assert(detail::demand_spec<Grid, P<data, model>>());
 static_assert(detail::demand_spec<Grid, P<Axes<model, data>, _>>());
 static_assert(detail::demand_spec<Grid, P<data, Unreduced<Sum, model>>>());
+static_assert(detail::demand_spec<Grid, P<data, _, _, _, _, _, _, _, Unreduced<Sum, model>>>());
 constexpr auto shape = sizes<Grid>(2, 4);
 constexpr Equation e = "ik,kj->ij";
 #endif

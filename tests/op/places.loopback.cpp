@@ -64,7 +64,25 @@ std::string wrong_places(const ProcessMesh<Grid>& mesh) {
   text = thrown([&] { (void)einsum<"a,a,a,a,a->a">(at(), x, x, x, x, y); });
   expect(has(text, "(at " + at_line(line) + ", " + here), text);
 
-  // An operator carries no place: its layer has one.
+  // An operator on dynamic tensors carries its place.
+  const DynamicTensor d = x, e = y;
+  const auto expect_line = [&](int at) {
+    expect(has(text, "(at " + at_line(at) + ", " + here), text);
+  };
+  line = __LINE__ + 1;
+  text = thrown([&] { (void)(d + e); });
+  expect_line(line);
+  line = __LINE__ + 1;
+  text = thrown([&] { (void)(x * e); });
+  expect_line(line);
+  line = __LINE__ + 1;
+  text = thrown([&] { (void)(d <= y); });
+  expect_line(line);
+  DynamicTensor changed = d;
+  line = __LINE__ + 1;
+  text = thrown([&] { changed -= e; });
+  expect_line(line);
+  // One on typed tensors carries none: its layer has one.
   text = thrown([&] { (void)(x + y); });
   expect(has(text, "(" + here) && !has(text, "layer"), text);
   std::optional<Layer> outer;

@@ -186,7 +186,7 @@ TEST_CASE("what a process sends, and what a group owns, are counted without look
                                   looked.elements += box.size();
                                   ++looked.messages;
                                 });
-      const detail::Sharing sharing(extents, from, to, over, mesh);
+      const detail::SharedSending sharing(extents, from, to, over, mesh);
       const detail::SentTo counted =
           sharing.axes.empty() ? detail::sent(extents, from, to, mesh, at)
                                : detail::sent_shared(extents, from, to, sharing, mesh, at, over);

@@ -13,6 +13,10 @@ namespace tessera {
 
 /// Most dimensions a tensor may have.
 inline constexpr int max_dims = 8;
+namespace detail {
+template <> inline constexpr Limit list_limit<Index, max_dims> = Limit::dimensions;
+template <> inline constexpr Limit list_limit<int, max_dims> = Limit::dimensions;
+}  // namespace detail
 
 using Extents = FixedVector<Index, max_dims>;
 

@@ -105,6 +105,11 @@ class FileError : public Error {
  public:
   using Error::Error;
 };
+/// An operator made a NaN or an infinity, on a mesh that looks for them (MeshOptions::find).
+class ValueError : public Error {
+ public:
+  using Error::Error;
+};
 /// Memory could not be allocated.
 class MemoryError : public Error {
  public:

@@ -40,7 +40,7 @@ TESSERA_RULE(reduction_defined, sharding, "{first}",
 
 TESSERA_RULE(equation_readable, sharding, "",
              "the equation cannot be read; write one letter a dimension, commas between operands "
-             "and one arrow, as in \"ik,kj->ij\"")
+             "and one arrow, as in \"ik,kj->ij\", for at most 8 operands of at most 8 dimensions")
 TESSERA_RULE(operand_count, sharding, "{left} against {right}",
              "the equation has another number of operands than the call; write one group of "
              "letters for each operand")

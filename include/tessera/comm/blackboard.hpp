@@ -62,6 +62,7 @@ struct CallState {
   char file[48] = {};
   char kind[24] = {};
   char over[48] = {};
+  char layer[64] = {};  ///< the path of the open layers
 };
 inline constexpr int state_words = static_cast<int>(sizeof(CallState) / 8);
 static_assert(sizeof(CallState) == 8 * state_words);
@@ -78,6 +79,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// The start of a blackboard's memory.
 struct alignas(64) BlackboardHead {
   std::atomic<std::uint64_t> reported;  ///< not 0 once a process of the node prints the report
+  std::atomic<std::int64_t> noticed;    ///< when a process has last told that others are late
 };
 
 /// Copies the text; returns true when `to` held another one.
@@ -134,6 +136,12 @@ class Blackboard {
     texts = detail::copy_text(state.over, note.over) || texts;
     write(process, texts ? detail::state_words : detail::number_words);
   }
+  /// The process is within the layers of this path from now on.
+  void layer(int process, std::string_view path) {
+    detail::CallState& state = written_[static_cast<std::size_t>(process)];
+    if (path.size() >= sizeof state.layer) path.remove_prefix(path.size() - sizeof state.layer + 1);
+    if (detail::copy_text(state.layer, path)) write(process, detail::state_words);
+  }
   /// Ends the call in progress.
   void leave(int process) { mark(process, detail::Activity::left); }
   /// The process will make no further call.
@@ -141,6 +149,13 @@ class Blackboard {
 
   /// Returns true for the first process of the node that asks: it prints the report.
   bool claim_report() { return head_->reported.exchange(1) == 0; }
+  /// Returns true unless a process of the node has told within `apart` nanoseconds that others are
+  /// late.
+  bool claim_notice(std::int64_t apart) {
+    const std::int64_t now = detail::steady_nanoseconds();
+    std::int64_t last = head_->noticed.load();
+    return (last == 0 || now - last >= apart) && head_->noticed.compare_exchange_strong(last, now);
+  }
 
   /// Returns e.g. `waits in all-gather over model for einsum (at ffn.cpp:12), call 7, for 2.0 s`.
   std::string describe(int process) const {
@@ -156,6 +171,7 @@ class Blackboard {
     if (state.label[0] != '\0') text += std::string(" for ") + state.label;
     if (state.line > 0)
       text += std::string(" (at ") + state.file + ":" + std::to_string(state.line) + ")";
+    if (state.layer[0] != '\0') text += std::string(" in layer \"") + state.layer + "\"";
     text += ", call " + std::to_string(state.calls);
     detail::Called called;
     if (state.place.mesh != 0 && trail(process).find(state.place.mesh, state.place.ordinal, called))

@@ -3,7 +3,7 @@
 /// @file
 /// How much a mesh checks while it runs.
 ///
-///     MeshOptions options{.check = Check::communicating};
+///     MeshOptions options{.check = Check::communicating, .find = Find::nan_and_infinity};
 ///
 /// Laws: a correct program computes the same at every level.
 #include <cstdint>
@@ -25,13 +25,44 @@ constexpr std::string_view name_of(Check check) {
   return names[static_cast<int>(check)];
 }
 
+/// What a mesh looks for in the results of its operators: the first operator that makes a NaN (of
+/// operands without one), or also an infinity (of finite operands), is a ValueError on all
+/// processes that names operator, element and process, in compiled functions and gradients too.
+/// Price: each operator's operands and results are read once more, and each operator is an
+/// all-gather of five integers from each process, in no ledger. Numbers that the caller gives may
+/// be infinite, as in where(mask, x, -infinity).
+enum class Find : std::uint8_t { nothing, nan, nan_and_infinity };
+
 namespace detail {
-/// Returns the level named by the environment variable TESSERA_CHECK, else `otherwise`. Throws
-/// UsageError for any other text.
-inline Check check_from_environment(Check otherwise = Check::normal) {
-  const int chosen = detail::choice_variable("TESSERA_CHECK",
-                                             {"none", "light", "normal", "communicating", "heavy"});
-  return chosen < 0 ? otherwise : static_cast<Check>(chosen);
+/// What the environment variable TESSERA_CHECK says.
+struct CheckWords {
+  int level = -1;  ///< -1: none
+  Find find = Find::nothing;
+};
+/// Reads a level, "nan" (or "nan_alone", which lets infinities be), or both with a comma between
+/// them. Throws UsageError for any other text.
+inline CheckWords check_words() {
+  CheckWords said;
+  constexpr Variable variable = "TESSERA_CHECK";
+  const char* const text = std::getenv(variable.name);
+  std::string_view rest = text == nullptr ? "" : text;
+  while (!rest.empty()) {
+    const auto comma = rest.find(',');
+    const int word =
+        choice_of(rest.substr(0, comma), variable.name,
+                  {"none", "light", "normal", "communicating", "heavy", "nan", "nan_alone"});
+    if (word == 5) said.find = Find::nan_and_infinity;
+    if (word == 6) said.find = Find::nan;
+    if (word < 5) said.level = word;
+    rest = comma == rest.npos ? "" : rest.substr(comma + 1);
+  }
+  return said;
 }
+/// Returns the level named by the environment variable TESSERA_CHECK, else `otherwise`.
+inline Check check_from_environment(Check otherwise = Check::normal) {
+  const int level = check_words().level;
+  return level < 0 ? otherwise : static_cast<Check>(level);
+}
+inline Find find_from_environment() { return check_words().find; }
 }  // namespace detail
 }  // namespace tessera

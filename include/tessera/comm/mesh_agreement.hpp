@@ -166,6 +166,12 @@ class MeshAgreement : public MeshIdentity {
                        where);
   }
 
+  /// Shows on the blackboard that this process is within the layers of this path.
+  void show_layer(std::string_view path) {
+    Blackboard* const board = transport_ == nullptr ? nullptr : transport_->blackboard();
+    if (board != nullptr) board->layer(transport_->seat(), path);
+  }
+
  protected:
   MeshAgreement(std::shared_ptr<Transport> own, const MeshShape& shape, const AxisNames& names,
                 const MeshOptions& options)

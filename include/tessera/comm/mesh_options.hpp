@@ -5,8 +5,8 @@
 ///
 ///     make_mesh_core(transport, shape, names, {.check = Check::communicating, .time_limit = 30});
 ///
-/// Laws: check level, machine model, arena size and use of shared memory are the same on all
-/// processes of a mesh; making a mesh reports any difference.
+/// Laws: check level, what is looked for, machine model, arena size and use of shared memory are
+/// the same on all processes of a mesh; making a mesh reports any difference.
 #include <tessera/base/math.hpp>
 #include <tessera/comm/check.hpp>
 #include <tessera/comm/detail/variables.hpp>
@@ -28,6 +28,7 @@ inline Index plan_cache_bytes_from_environment() {
 /// The options of a mesh; the same on all its processes, except the size of the plan cache.
 struct MeshOptions {
   Check check = detail::check_from_environment();
+  Find find = detail::find_from_environment();  ///< NaN and infinities in results of operators
   Machine machine{};
   bool find_nodes = true;  ///< where machine.processes_per_node is 0: as the transport knows it, if
                            ///< nodes are of one size and made of consecutive processes

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/math.hpp>
@@ -82,38 +83,71 @@ template <class... A> struct Mesh {
   static constexpr FixedVector<int, max_axes> fixed_sizes() { return {A::size...}; }
 };
 
-/// A MeshShape whose type says which mesh it belongs to.
-template <class M> struct MeshSizes { MeshShape shape; };
-
-/// Returns the shape of M with the given sizes, one per axis; throws MeshError when an Axis<N>
-/// disagrees.
-template <class M, class... Size> constexpr MeshSizes<M> sizes(Size... size) {
-  static_assert(sizeof...(Size) == M::rank,
-                "[tessera] sizes<Mesh>(...) is given another number of sizes than the mesh has "
-                "axes; give one for each axis");
+namespace detail {
+/// Throws MeshError unless an axis of this size has processes, and with it the mesh, of `processes`
+/// until here, fewer than 2^31.
+constexpr void require_size(std::string_view axis, std::int64_t size, std::int64_t& processes,
+                            Where where = {}) {
+  if (size < 1)
+    throw MeshError("axis " + std::string(axis) + " has size " + std::to_string(size) +
+                        "; every mesh axis has at least one process; give 1 or more",
+                    where);
+  processes = saturating_mul(processes, size);
+  if (processes > 0x7fff'ffff)
+    throw MeshError("a mesh with axis " + std::string(axis) + " of size " + std::to_string(size) +
+                        " has " + std::to_string(processes) +
+                        " processes or more; a mesh has fewer than 2^31; give smaller sizes",
+                    where);
+}
+/// Returns the shape of M with the given sizes, one per axis.
+template <class M> constexpr MeshShape shape_of(const std::int64_t* given) {
   MeshShape shape;
-  if (sizeof...(Size) != M::rank) {  // the error has been reported
-    while (shape.rank() < M::rank) shape.push_back(1);
-    return {shape};
-  }
-  const std::int64_t given[sizeof...(Size) + 1] = {static_cast<std::int64_t>(size)...};
   std::int64_t processes = 1;
   constexpr auto fixed = M::fixed_sizes();
   for (int a = 0; a < M::rank; ++a) {
-    if (given[a] < 1)
-      throw MeshError("axis " + std::string(M::names()[a]) + " has size " +
-                      std::to_string(given[a]) + "; every mesh axis has at least one process");
-    processes = saturating_mul(processes, given[a]);
-    if (processes > 0x7fff'ffff)
-      throw MeshError("a mesh with axis " + std::string(M::names()[a]) + " of size " +
-                      std::to_string(given[a]) + " has " + std::to_string(processes) +
-                      " processes or more; a mesh has fewer than 2^31");
+    require_size(M::names()[a], given[a], processes);
     shape.push_back(static_cast<int>(given[a]));
     if (fixed[a] != dynamic && fixed[a] != shape[a])
       throw MeshError("axis " + std::string(M::names()[a]) + " is declared Axis<" +
                       std::to_string(fixed[a]) + "> but is given size " + std::to_string(shape[a]) +
                       "; give the declared size, or declare it Axis<>");
   }
-  return {shape};
+  return shape;
 }
+}  // namespace detail
+
+/// A MeshShape whose type says which mesh it belongs to.
+template <class M> struct MeshSizes {
+  MeshShape shape;
+
+  constexpr MeshSizes() = default;
+  constexpr MeshSizes(const MeshShape& of_mesh) : shape(of_mesh) {}  // NOLINT: it is one
+  /// Of sizes that are known when the program runs, one per axis; throws MeshError as sizes<M>.
+  MeshSizes(const std::vector<int>& sizes) {  // NOLINT: make_mesh<M>(env, sizes)
+    if (static_cast<int>(sizes.size()) != M::rank)
+      throw MeshError("a mesh of " + std::to_string(M::rank) + " axes is given " +
+                      std::to_string(sizes.size()) + " sizes; give one for each axis");
+    shape = detail::shape_of<M>(std::vector<std::int64_t>(sizes.begin(), sizes.end()).data());
+  }
+};
+
+/// Returns the shape of M with the given sizes, one per axis; throws MeshError when an Axis<N>
+/// disagrees.
+template <class M, class... Size>
+  requires(std::is_convertible_v<Size, std::int64_t>&&...)
+constexpr MeshSizes<M> sizes(Size... size) {
+  static_assert(sizeof...(Size) == M::rank,
+                "[tessera] sizes<Mesh>(...) is given another number of sizes than the mesh has "
+                "axes; give one for each axis");
+  if constexpr (sizeof...(Size) == M::rank) {
+    const std::int64_t given[] = {static_cast<std::int64_t>(size)...};
+    return detail::shape_of<M>(given);
+  } else {  // the error has been reported
+    MeshShape shape;
+    while (shape.rank() < M::rank) shape.push_back(1);
+    return shape;
+  }
+}
+/// The same of sizes that are known when the program runs.
+template <class M> MeshSizes<M> sizes(const std::vector<int>& given) { return given; }
 }  // namespace tessera

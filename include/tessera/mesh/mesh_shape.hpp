@@ -9,6 +9,7 @@
 /// Laws: process(coordinates(r)) == r: processes are numbered row-major, the last axis fastest.
 #include <initializer_list>
 #include <string_view>
+#include <vector>
 
 #include <tessera/base/fixed_vector.hpp>
 #include <tessera/mesh/axis_group.hpp>
@@ -24,6 +25,11 @@ class MeshShape {
  public:
   constexpr MeshShape() = default;
   constexpr MeshShape(std::initializer_list<int> sizes) : sizes_(sizes) {}
+  /// Of sizes that are known when the program runs. Throws MeshError for more than max_axes.
+  MeshShape(const std::vector<int>& sizes) {  // NOLINT: a list of sizes is a shape
+    sizes_.resize(static_cast<int>(sizes.size()));
+    for (int a = 0; a < rank(); ++a) sizes_[a] = sizes[static_cast<std::size_t>(a)];
+  }
   constexpr void push_back(int size) { sizes_.push_back(size); }
 
   constexpr int rank() const { return sizes_.size(); }

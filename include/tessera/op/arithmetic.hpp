@@ -9,7 +9,8 @@
 ///
 /// Laws: each equals map(fn::Name{}, ...), dynamic where an operand is; + and - of two sums that
 /// are unfinished alike stay unfinished, and so does an unfinished sum times a number or divided by
-/// a number. Operators cannot carry the place of their call; their errors name the function.
+/// a number. Errors of operators on dynamic tensors carry the place of the call; between typed
+/// tensors operators cannot, and their errors name the function.
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/op/named_function.hpp>
@@ -19,19 +20,46 @@ namespace tessera {
 /// Elementwise, with NumPy's broadcasting; one operand may be a scalar. Communication: as map's.
 /// Throws UsageError where a whole number beside integers is no element of their type.
 template <class A, class B>
-  requires detail::TensorAndOther<A, B>
+  requires detail::TypedAndOther<A, B>
 auto operator+(const A& a, const B& b) { return detail::apply_two(fn::Add{}, Where{}, a, b); }
+template <detail::EitherOperand B> auto operator+(const detail::PlacedTensor& a, const B& b) {
+  return detail::apply_two(fn::Add{}, a.where, a.tensor, b);
+}
+template <detail::OtherOperand A> auto operator+(const A& a, const detail::PlacedTensor& b) {
+  return detail::apply_two(fn::Add{}, b.where, a, b.tensor);
+}
 template <class A, class B>
-  requires detail::TensorAndOther<A, B>
+  requires detail::TypedAndOther<A, B>
 auto operator-(const A& a, const B& b) { return detail::apply_two(fn::Subtract{}, Where{}, a, b); }
+template <detail::EitherOperand B> auto operator-(const detail::PlacedTensor& a, const B& b) {
+  return detail::apply_two(fn::Subtract{}, a.where, a.tensor, b);
+}
+template <detail::OtherOperand A> auto operator-(const A& a, const detail::PlacedTensor& b) {
+  return detail::apply_two(fn::Subtract{}, b.where, a, b.tensor);
+}
 template <class A, class B>
-  requires detail::TensorAndOther<A, B>
+  requires detail::TypedAndOther<A, B>
 auto operator*(const A& a, const B& b) { return detail::apply_two(fn::Multiply{}, Where{}, a, b); }
+template <detail::EitherOperand B> auto operator*(const detail::PlacedTensor& a, const B& b) {
+  return detail::apply_two(fn::Multiply{}, a.where, a.tensor, b);
+}
+template <detail::OtherOperand A> auto operator*(const A& a, const detail::PlacedTensor& b) {
+  return detail::apply_two(fn::Multiply{}, b.where, a, b.tensor);
+}
 template <class A, class B>
-  requires detail::TensorAndOther<A, B>
+  requires detail::TypedAndOther<A, B>
 auto operator/(const A& a, const B& b) { return detail::apply_two(fn::Divide{}, Where{}, a, b); }
-template <detail::AnyTensor A> auto operator-(const A& a) {
+template <detail::EitherOperand B> auto operator/(const detail::PlacedTensor& a, const B& b) {
+  return detail::apply_two(fn::Divide{}, a.where, a.tensor, b);
+}
+template <detail::OtherOperand A> auto operator/(const A& a, const detail::PlacedTensor& b) {
+  return detail::apply_two(fn::Divide{}, b.where, a, b.tensor);
+}
+template <TypedTensor A> auto operator-(const A& a) {
   return detail::apply(fn::Negate{}, Where{}, a);
+}
+inline DynamicTensor operator-(const detail::PlacedTensor& a) {
+  return detail::apply(fn::Negate{}, a.where, a.tensor);
 }
 
 // Functions of one or two tensors, or of a tensor and a number. Each returns a tensor of the

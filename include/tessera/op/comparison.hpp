@@ -53,20 +53,44 @@ auto greater_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Wh
   return detail::apply_two(fn::GreaterEqual{}, call, a, b);
 }
 template <class A, class B>
-  requires detail::TensorAndOther<A, B>
+  requires detail::TypedAndOther<A, B>
 auto operator<(const A& a, const B& b) { return detail::apply_two(fn::Less{}, Where{}, a, b); }
+template <detail::EitherOperand B> auto operator<(const detail::PlacedTensor& a, const B& b) {
+  return detail::apply_two(fn::Less{}, a.where, a.tensor, b);
+}
+template <detail::OtherOperand A> auto operator<(const A& a, const detail::PlacedTensor& b) {
+  return detail::apply_two(fn::Less{}, b.where, a, b.tensor);
+}
 template <class A, class B>
-  requires detail::TensorAndOther<A, B>
+  requires detail::TypedAndOther<A, B>
 auto operator<=(const A& a, const B& b) {
   return detail::apply_two(fn::LessEqual{}, Where{}, a, b);
 }
+template <detail::EitherOperand B> auto operator<=(const detail::PlacedTensor& a, const B& b) {
+  return detail::apply_two(fn::LessEqual{}, a.where, a.tensor, b);
+}
+template <detail::OtherOperand A> auto operator<=(const A& a, const detail::PlacedTensor& b) {
+  return detail::apply_two(fn::LessEqual{}, b.where, a, b.tensor);
+}
 template <class A, class B>
-  requires detail::TensorAndOther<A, B>
+  requires detail::TypedAndOther<A, B>
 auto operator>(const A& a, const B& b) { return detail::apply_two(fn::Greater{}, Where{}, a, b); }
+template <detail::EitherOperand B> auto operator>(const detail::PlacedTensor& a, const B& b) {
+  return detail::apply_two(fn::Greater{}, a.where, a.tensor, b);
+}
+template <detail::OtherOperand A> auto operator>(const A& a, const detail::PlacedTensor& b) {
+  return detail::apply_two(fn::Greater{}, b.where, a, b.tensor);
+}
 template <class A, class B>
-  requires detail::TensorAndOther<A, B>
+  requires detail::TypedAndOther<A, B>
 auto operator>=(const A& a, const B& b) {
   return detail::apply_two(fn::GreaterEqual{}, Where{}, a, b);
+}
+template <detail::EitherOperand B> auto operator>=(const detail::PlacedTensor& a, const B& b) {
+  return detail::apply_two(fn::GreaterEqual{}, a.where, a.tensor, b);
+}
+template <detail::OtherOperand A> auto operator>=(const A& a, const detail::PlacedTensor& b) {
+  return detail::apply_two(fn::GreaterEqual{}, b.where, a, b.tensor);
 }
 // The lines of the deleted declarations are part of the compiler's message.
 template <class A, class B>

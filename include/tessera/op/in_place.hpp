@@ -7,12 +7,13 @@
 ///     axpy(-0.01f, gradient, weights);                                // weights -= 0.01 gradient
 ///
 /// Laws: x += y gives x the value of x + y, under x's spec, in x's memory, which all copies of x
-/// share; y may be x itself. Operators cannot carry the place of their call; their errors name the
-/// function.
+/// share; y may be x itself. Errors of operators on dynamic tensors carry the place of the call; on
+/// typed tensors operators cannot, and their errors name the function.
 #include <concepts>
 
 #include <tessera/op/beside.hpp>
 #include <tessera/op/into.hpp>
+#include <tessera/op/named_function.hpp>
 
 namespace tessera {
 namespace detail {
@@ -64,49 +65,65 @@ void with_common_number(const OperandList& operands, CallSite site, const Run& r
   with_number_type(operands[0]->type(), run);
 }
 
-template <class F> void apply_in_place(const F& f, const DynamicTensor& x, const DynamicTensor& y) {
-  const CallSite site{function_name<F>(), Where{}};
+template <class F>
+void apply_in_place(const F& f, const DynamicTensor& x, const DynamicTensor& y, Where where) {
+  const CallSite site{function_name<F>(), where};
   with_common_number({&x.core(), &y.core()}, site, [&](auto zero) {
     map_elements_into<decltype(zero)>(f, x.core(), site, x.core(), y.core());
   });
 }
-template <class F, Scalar S> void apply_in_place(const F& f, const DynamicTensor& x, S y) {
-  const CallSite site{function_name<F>(), Where{}};
+template <class F, Scalar S>
+void apply_in_place(const F& f, const DynamicTensor& x, S y, Where where) {
+  const CallSite site{function_name<F>(), where};
   with_common_number({&x.core()}, site, [&](auto zero) {
     using T = decltype(zero);
     map_elements_into<T>(beside<F, 1, T>(f, y, site), x.core(), site, x.core());
   });
 }
 
-/// The right operand of an operator in place: a tensor, typed where the left one is, or a number.
-template <class A, class B>
-concept InPlace = (TypedTensor<A> || std::same_as<A, DynamicTensor>)&&(
-    TypedTensor<B> || Scalar<B> || (std::same_as<A, DynamicTensor> && std::same_as<B, A>));
+/// The left operand of an operator in place, where it is dynamic.
+using PlacedDestination = Placed<DynamicTensor>;
 }  // namespace detail
 
 /// x becomes x + y; y is a number or a tensor that broadcasts to x's extents, of x's element type.
 /// Communication: none where y is split as x is (a stretched dimension whole); else y is resharded.
 /// Collective over the mesh. Throws ShapeError when y does not broadcast to x, UsageError when the
 /// number is no element of x's type; x is then as it was.
-template <class A, class B>
-requires detail::InPlace<A, B> A& operator+=(A& x, const B& y) {
+template <TypedTensor A, detail::OtherOperand B> A& operator+=(A& x, const B& y) {
   detail::apply_in_place(fn::Add{}, x, y);
   return x;
 }
-template <class A, class B>
-requires detail::InPlace<A, B> A& operator-=(A& x, const B& y) {
+template <detail::EitherOperand B>
+DynamicTensor& operator+=(const detail::PlacedDestination& x, const B& y) {
+  detail::apply_in_place(fn::Add{}, x.tensor, y, x.where);
+  return x.tensor;
+}
+template <TypedTensor A, detail::OtherOperand B> A& operator-=(A& x, const B& y) {
   detail::apply_in_place(fn::Subtract{}, x, y);
   return x;
 }
-template <class A, class B>
-requires detail::InPlace<A, B> A& operator*=(A& x, const B& y) {
+template <detail::EitherOperand B>
+DynamicTensor& operator-=(const detail::PlacedDestination& x, const B& y) {
+  detail::apply_in_place(fn::Subtract{}, x.tensor, y, x.where);
+  return x.tensor;
+}
+template <TypedTensor A, detail::OtherOperand B> A& operator*=(A& x, const B& y) {
   detail::apply_in_place(fn::Multiply{}, x, y);
   return x;
 }
-template <class A, class B>
-requires detail::InPlace<A, B> A& operator/=(A& x, const B& y) {
+template <detail::EitherOperand B>
+DynamicTensor& operator*=(const detail::PlacedDestination& x, const B& y) {
+  detail::apply_in_place(fn::Multiply{}, x.tensor, y, x.where);
+  return x.tensor;
+}
+template <TypedTensor A, detail::OtherOperand B> A& operator/=(A& x, const B& y) {
   detail::apply_in_place(fn::Divide{}, x, y);
   return x;
+}
+template <detail::EitherOperand B>
+DynamicTensor& operator/=(const detail::PlacedDestination& x, const B& y) {
+  detail::apply_in_place(fn::Divide{}, x.tensor, y, x.where);
+  return x.tensor;
 }
 
 /// y becomes y + alpha x, rounded once; x broadcasts to y. Communication and errors: as y += x.

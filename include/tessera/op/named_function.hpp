@@ -27,6 +27,26 @@ template <class A, class B>
 concept TensorAndOther = (AnyTensor<A> && (AnyTensor<B> || Scalar<B>)) ||
                          (Scalar<A> && AnyTensor<B>);
 
+/// One operand at least is a tensor, and none is dynamic: such operators carry no place.
+template <class A, class B>
+concept TypedAndOther =
+    TensorAndOther<A, B> && !std::same_as<A, DynamicTensor> && !std::same_as<B, DynamicTensor>;
+
+/// A dynamic tensor as the operand of an operator, which can have no last argument for the place of
+/// its call: the tensor turns into this where the operator stands. Typed operands cannot, since no
+/// type is deduced through a conversion.
+template <class X> struct Placed {
+  X& tensor;
+  Where where;
+  Placed(X& of, Where at = Where::here()) : tensor(of), where(at) {}  // NOLINT: stands for a tensor
+};
+using PlacedTensor = Placed<const DynamicTensor>;
+/// What stands on the other side.
+template <class B>
+concept EitherOperand = AnyTensor<B> || Scalar<B>;
+template <class A>
+concept OtherOperand = TypedTensor<A> || Scalar<A>;
+
 // The last argument of a call: its place and, with a dynamic operand, a contract.
 template <class A, class B> struct CallFor { using type = Where; };
 template <class B> struct CallFor<DynamicTensor, B> { using type = DynamicCall; };

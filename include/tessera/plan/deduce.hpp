@@ -17,6 +17,10 @@
 
 namespace tessera {
 
+namespace detail {
+template <> inline constexpr Limit list_limit<Sharding, max_operands> = Limit::operands;
+template <> inline constexpr Limit list_limit<TensorDesc, max_operands> = Limit::operands;
+}  // namespace detail
 using Shardings = FixedVector<Sharding, max_operands>;
 using TensorDescs = FixedVector<TensorDesc, max_operands>;
 

@@ -27,6 +27,8 @@ TESSERA_FUNCTION std::string explain_own(const Plan& plan, const AxisNames& name
 /// group of axes and collective, the duplicated work (the `most` largest), and totals. Each number
 /// is the most on one process; totals also name the process, where processes differ.
 TESSERA_FUNCTION std::string explain(const Program& program, int most = 8);
+/// Returns the same as explain.
+inline std::string to_string(const Program& program) { return explain(program); }
 /// Returns the same with the numbers of the program's own process.
 TESSERA_FUNCTION std::string explain_own(const Program& program, int most = 8);
 

@@ -40,6 +40,7 @@ struct MapKernel {
   detail::PullBack (*pull)(const void* context, int asked) = nullptr;
   /// Tells the function's numbers, which processes compare; null: it has none.
   detail::TellNumbers numbers = nullptr;
+  bool given_infinity = false;  ///< the caller gave the function an infinite number
 };
 
 namespace detail {

@@ -41,6 +41,7 @@ template <class Visit> void for_each_word(const StoredWithin& stored, const Visi
   each(stored.destination);
 }
 
+template <> inline constexpr Limit list_limit<const TensorCore*, max_operands> = Limit::operands;
 using OperandList = FixedVector<const TensorCore*, max_operands>;
 
 inline TensorDescs descs_of(const OperandList& operands) {

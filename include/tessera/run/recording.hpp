@@ -44,11 +44,16 @@ struct OpenLayer {
 };
 struct OpenLayers {
   const OpenLayer* innermost = nullptr;
+  MeshCore* shown_by = nullptr;  ///< the mesh whose blackboard shows them, while it lives
 };
 
 /// What a mesh records. Tensors are told apart by their storage, and watched until they end.
 class Recorder {
  public:
+  Recorder() = default;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  ~Recorder() { layers_->shown_by = nullptr; }
   bool on() const { return mesh_ != nullptr; }
   /// Returns a number that tells recordings of this mesh apart.
   std::uint64_t session() const { return session_; }
@@ -173,14 +178,19 @@ inline const OpenLayer* innermost_layer(const MeshCore& mesh) {
   const Recorder* recorder = mesh.attached<Recorder>();
   return recorder == nullptr ? nullptr : recorder->layers()->innermost;
 }
-/// Returns "layer "encoder.0/attention" of model.cpp:12" for an error; "" where none is open.
-inline std::string layer_text(const MeshCore& mesh) {
-  const OpenLayer* const innermost = innermost_layer(mesh);
+/// Returns "encoder.0/attention".
+inline std::string path_of(const OpenLayer* innermost) {
   if (innermost == nullptr) return "";
   std::string path = innermost->name;
   for (const OpenLayer* l = innermost->outer; l != nullptr; l = l->outer)
     path = l->name + "/" + path;
-  std::string text = "layer \"" + path + "\"";
+  return path;
+}
+/// Returns "layer "encoder.0/attention" of model.cpp:12" for an error; "" where none is open.
+inline std::string layer_text(const MeshCore& mesh) {
+  const OpenLayer* const innermost = innermost_layer(mesh);
+  if (innermost == nullptr) return "";
+  std::string text = "layer \"" + path_of(innermost) + "\"";
   if (innermost->where.known()) text += " of " + to_string(innermost->where);
   return text;
 }
@@ -251,6 +261,10 @@ class Layer {
     layers_ = recorder.layers();
     open_ = {std::string(name), where, layers_->innermost};
     layers_->innermost = &open_;
+    if (runs(mesh)) {
+      layers_->shown_by = &mesh;
+      show();
+    }
     if (!recorder.on()) return;
     recorder.enter(name);
     recorder_ = &recorder;
@@ -260,6 +274,7 @@ class Layer {
   Layer& operator=(const Layer&) = delete;
   ~Layer() {
     layers_->innermost = open_.outer;
+    show();
     if (recorder_ != nullptr && recorder_->on() && recorder_->session() == session_)
       recorder_->leave();
   }
@@ -269,6 +284,12 @@ class Layer {
   static bool runs(const MeshCore& mesh) {
     const detail::Taker* const taker = detail::taker_of_thread;
     return !mesh.dry() && (taker == nullptr || !taker->takes_all());
+  }
+
+  /// Tells the other processes of the node, for reports.
+  void show() const {
+    if (layers_->shown_by != nullptr)
+      layers_->shown_by->show_layer(detail::path_of(layers_->innermost));
   }
 
   detail::ToolRegion region_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/run/detail/not_finite.hpp>
 #include <tessera/run/execute.hpp>
 #include <tessera/run/request.hpp>
 #include <tessera/run/started.hpp>
@@ -57,15 +58,19 @@ inline TensorCore carry_out(const Request& r, const Prepared& prepared, std::uin
     r.extras.started->begin(prepared, r, history);
     return TensorCore();
   }
+  const FiniteCheck finite(r, *prepared.plan);
   const bool into = r.extras.into != nullptr;
+  TensorCore result;
   if (r.extras.also == nullptr) {
-    TensorCore result = execute(prepared, r.operands, r.site, r.extras);
+    result = execute(prepared, r.operands, r.site, r.extras);
     remember(result, r.operands, history, into);
-    return result;
+  } else {
+    Execution execution(prepared, r.operands, r.site, r.extras);
+    result = results_of(execution, execution.run(), r.operation.results(descs_of(r.operands)),
+                        r.operands, history, into, *r.extras.also);
   }
-  Execution execution(prepared, r.operands, r.site, r.extras);
-  return results_of(execution, execution.run(), r.operation.results(descs_of(r.operands)),
-                    r.operands, history, into, *r.extras.also);
+  finite.results(result, r.extras.also);
+  return result;
 }
 
 /// A plan and the boxes that it views.

@@ -17,6 +17,7 @@
 namespace tessera::detail {
 
 class Execution;
+class FiniteCheck;
 
 class Started {
  public:
@@ -45,6 +46,7 @@ class Started {
   std::uint64_t history_ = 0;
   bool into_ = false;
   Lane* lane_ = nullptr;  ///< of the thread that began it
+  Owned<FiniteCheck> finite_;
   Owned<Execution> execution_;
 };
 

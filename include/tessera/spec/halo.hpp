@@ -47,6 +47,9 @@ struct HaloDim {
   Boundary boundary = Boundary::none;
   constexpr bool operator==(const HaloDim&) const = default;
 };
+namespace detail {
+template <> inline constexpr Limit list_limit<HaloDim, max_dims> = Limit::dimensions;
+}  // namespace detail
 /// One for each dimension of the tensor; empty where blocks are not extended.
 using Halo = FixedVector<HaloDim, max_dims>;
 

@@ -18,6 +18,9 @@
 #include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera {
+namespace detail {
+template <> inline constexpr Limit list_limit<AxisList, max_dims> = Limit::dimensions;
+}  // namespace detail
 
 struct Sharding {
   FixedVector<AxisList, max_dims> dims;

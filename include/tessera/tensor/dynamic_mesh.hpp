@@ -5,6 +5,7 @@
 /// it. tensor/process_mesh.hpp has meshes whose axes are types.
 ///
 ///     const DynamicMesh mesh = make_mesh(env, {2, 4}, {"data", "model"});
+///     const DynamicMesh read = make_mesh(env, std::vector<int>{2, 4}, {"data", "model"});
 ///     DynamicTensor x = zeros<float>(mesh, {8, 512}, Sharding{{0}, {1}});   // P<data, model>
 ///     const DynamicMesh same = x.mesh();
 ///     const DynamicMesh grid = make_mesh<Grid>(env, 2, 4);
@@ -17,6 +18,7 @@
 #include <tessera/comm/dry.hpp>
 #include <tessera/comm/environment.hpp>
 #include <tessera/comm/mesh_core.hpp>
+#include <tessera/mesh/mesh.hpp>
 
 namespace tessera {
 
@@ -57,11 +59,13 @@ class DynamicMesh {
 };
 
 namespace detail {
-inline void require_names(const MeshShape& shape, const AxisNames& names, Where where) {
+inline void require_axes(const MeshShape& shape, const AxisNames& names, Where where) {
   if (names.size() != shape.rank())
     throw MeshError("a mesh of " + std::to_string(shape.rank()) + " axes is made with " +
                         std::to_string(names.size()) + " names; give one name for each axis",
                     where);
+  std::int64_t processes = 1;
+  for (int a = 0; a < names.size(); ++a) require_size(names[a], shape[a], processes, where);
   for (int a = 0; a < names.size(); ++a)
     if (names.find(names[a]) < a)
       throw MeshError("two axes of a mesh are called " + std::string(names[a]) +
@@ -85,7 +89,7 @@ inline std::shared_ptr<MeshCore> dry_mesh_core(const MeshShape& shape, const Axi
 inline DynamicMesh make_mesh(std::shared_ptr<Transport> world, const MeshShape& shape,
                              const AxisNames& names, const MeshOptions& options = {},
                              Where where = Where::here()) {
-  detail::require_names(shape, names, where);
+  detail::require_axes(shape, names, where);
   return make_mesh_core(std::move(world), shape, names, options, where);
 }
 inline DynamicMesh make_mesh(Environment& environment, const MeshShape& shape,
@@ -97,7 +101,7 @@ inline DynamicMesh make_mesh(Environment& environment, const MeshShape& shape,
 /// Returns a mesh of any size without processes: operators on it only plan.
 inline DynamicMesh dry_mesh(const MeshShape& shape, const AxisNames& names, int process = 0,
                             const MeshOptions& options = {}, Where where = Where::here()) {
-  detail::require_names(shape, names, where);
+  detail::require_axes(shape, names, where);
   return detail::dry_mesh_core(shape, names, process, options, where);
 }
 

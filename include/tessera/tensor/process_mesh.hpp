@@ -4,6 +4,7 @@
 /// A mesh type filled with processes: tensors are made on it.
 ///
 ///     auto mesh = make_mesh<Grid>(env, 2, 2);       // all processes of the environment's world
+///     auto read = make_mesh<Grid>(env, std::vector<int>{2, 2});   // of sizes from a file, say
 ///     auto half = make_mesh<Grid>(comm, 1, 2);      // those of a communicator of one's own
 ///     auto some = make_mesh<Grid>(env.world()->among({0, 3}), 1, 2);          // these, on these
 ///     auto dry = dry_mesh<Grid>(64, 64);            // 4096 processes: plans, no data

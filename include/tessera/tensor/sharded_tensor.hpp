@@ -30,11 +30,20 @@ inline void require_by_itself(const TensorCore& core, Where where) {
         "tensor()",
         where);
 }
+
+/// A tensor has no elements by index: the line of a deleted declaration is part of the compiler's
+/// message. A base class, so that no tensor's type pays for it.
+struct ElementsByIndex {
+  // clang-format off
+  template <class... Index> void operator()(const Index&...) const = delete;  // [tessera] the elements of a tensor live on several processes, so that x(i, j) names none here; to_host(x)(i, j) brings the whole to the host, value(x) reads a scalar, slice(x, ...) takes a part, local_view(x) is this process's block
+  template <class Index> void operator[](const Index&) const = delete;  // [tessera] the elements of a tensor live on several processes, so that x[i] names none here; to_host(x)(i) brings the whole to the host, value(x) reads a scalar, slice(x, ...) takes a part, local_view(x) is this process's block
+  // clang-format on
+};
 }  // namespace detail
 
 /// T is an Element: half, bfloat16, float, double, complex, an integer or bool. Another type does
 /// not compile, and the message lists them.
-template <class T, class M, class S> class ShardedTensor {
+template <class T, class M, class S> class ShardedTensor : public detail::ElementsByIndex {
   static_assert(detail::ElementsOf<T>::known);
   static_assert(detail::demand_spec<M, S>());
   static consteval bool said() {
@@ -113,7 +122,7 @@ using Unknown =
 }  // namespace detail
 
 /// A tensor whose sharding is known only at run time.
-class DynamicTensor {
+class DynamicTensor : public detail::ElementsByIndex {
  public:
   DynamicTensor() = default;
   explicit DynamicTensor(TensorCore core) : core_(std::move(core)) {}

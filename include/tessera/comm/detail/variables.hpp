@@ -110,12 +110,10 @@ inline double number_variable(Variable variable, double otherwise) {
   return value;
 }
 
-/// Returns the index in `words` of the text in variable `name`, or -1 when it is unset or empty;
-/// throws UsageError otherwise.
-inline int choice_variable(Variable variable, std::initializer_list<std::string_view> words) {
-  const char* const name = variable.name;
-  const char* text = std::getenv(name);
-  if (text == nullptr || *text == '\0') return -1;
+/// Returns the index of `text`, from variable `name`, in `words`; throws UsageError when it is
+/// none.
+inline int choice_of(std::string_view text, const char* name,
+                     std::initializer_list<std::string_view> words) {
   int index = 0;
   std::string list;
   for (const std::string_view word : words) {
@@ -123,8 +121,15 @@ inline int choice_variable(Variable variable, std::initializer_list<std::string_
     if (index++ > 0) list += ", ";
     list += word;
   }
-  throw UsageError(std::string(name) + " is \"" + text + "\"; it is one of " + list +
+  throw UsageError(std::string(name) + " is \"" + std::string(text) + "\"; it is one of " + list +
                    ": set it so, or unset it");
+}
+
+/// Returns the index in `words` of the text in variable `name`, or -1 when it is unset or empty;
+/// throws UsageError otherwise.
+inline int choice_variable(Variable variable, std::initializer_list<std::string_view> words) {
+  const char* text = std::getenv(variable.name);
+  return text == nullptr || *text == '\0' ? -1 : choice_of(text, variable.name, words);
 }
 
 }  // namespace tessera::detail

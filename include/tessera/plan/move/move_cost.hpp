@@ -105,7 +105,7 @@ constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, con
       break;
     case Collective::collective_permute:
     case Collective::exchange: {
-      const Sharing sharing(desc.extents, desc.sharding, move.to, move.group, mesh);
+      const SharedSending sharing(desc.extents, desc.sharding, move.to, move.group, mesh);
       const auto sent_to = [&](const AxisGroup& group) {
         return sharing.axes.empty()
                    ? sent(desc.extents, desc.sharding, move.to, mesh, at, group)

@@ -78,12 +78,12 @@ constexpr void for_each_member(AxisSet free, int axis, const MeshShape& mesh, Co
 }
 
 /// How the owners of a box share the sending, where they differ along axes that do not split it.
-struct Sharing {
+struct SharedSending {
   AxisSet axes;
   int dim = 0;  ///< along which every box is cut: the longest, where boxes are largest
 
   /// Of an exchange over `group`: its axes that do not split the source.
-  constexpr Sharing(const Extents& extents, const Sharding& from, const Sharding& to, AxisSet group,
+  constexpr SharedSending(const Extents& extents, const Sharding& from, const Sharding& to, AxisSet group,
                     const MeshShape& mesh)
       : axes(group - from.used()) {
     if (axes.empty()) return;
@@ -118,7 +118,7 @@ constexpr void for_each_receiver(const Extents& extents, const Sharding& from, c
                                  const Visit& visit) {
   const Box mine = block(extents, from, mesh, self);
   if (mine.empty()) return;
-  const Sharing sharing(extents, from, to, group, mesh);
+  const SharedSending sharing(extents, from, to, group, mesh);
   const AxisSet free = from.used() | sharing.axes;
   const AxisSet unbound =
       free - to.used();  // these axes do not matter to the receiver: all of them receive
@@ -144,7 +144,7 @@ constexpr void for_each_sender(const Extents& extents, const Sharding& from, con
                                const Visit& visit) {
   const Box needed = block(extents, to, mesh, self);
   if (needed.empty()) return;
-  const Sharing sharing(extents, from, to, group, mesh);
+  const SharedSending sharing(extents, from, to, group, mesh);
   Coordinates at = self;
   Box box = needed;
   const auto visit_parts = [&](const Coordinates& owner, const Box& whole) {
@@ -202,7 +202,7 @@ constexpr Places places(const AxisGroup& group, int axis, const MeshShape& mesh,
 /// nesting needs at most the first, one in the middle and the last two, for any size of the mesh.
 constexpr Parts parts_of_group(Interval piece, Interval target, AxisList axes, int i,
                                const AxisGroup& group, const MeshShape& mesh, const Coordinates& at,
-                               const Sharing* sharing = nullptr) {
+                               const SharedSending* sharing = nullptr) {
   const Interval overlap = intersect(piece, target);
   if (overlap.size() == 0) return {};
   if (i == axes.size()) {
@@ -309,7 +309,7 @@ constexpr SentTo sent(const Extents& extents, const Sharding& from, const Shardi
 /// Returns the same where the owners of a box share the sending: to the members that need it, less
 /// those that hold it.
 constexpr SentTo sent_shared(const Extents& extents, const Sharding& from, const Sharding& to,
-                             const Sharing& sharing, const MeshShape& mesh, const Coordinates& self,
+                             const SharedSending& sharing, const MeshShape& mesh, const Coordinates& self,
                              const AxisGroup& group) {
   const Box mine = block(extents, from, mesh, self);
   const auto without = [](AxisGroup some, AxisSet axes) {

@@ -227,10 +227,13 @@ TESSERA_FUNCTION std::string explain(const Joining& joined) {
     messages = saturating_add(messages, call.messages);
     cost = saturating_add(cost, call.cost);
   }
-  return "join: " + detail::counted(static_cast<int>(joined.calls.size()), "call") +
-         " for several tensors, " + detail::counted(messages, "message") + " and " +
-         detail::time_text(cost) + " saved; peak memory " + detail::bytes_text(joined.peak_before) +
-         " before, " + detail::bytes_text(joined.peak_after) + " after" +
+  const std::string done =
+      joined.calls.empty() ? "no call is for several tensors"
+                           : detail::counted(static_cast<int>(joined.calls.size()), "call") +
+                                 " for several tensors, " + detail::counted(messages, "message") +
+                                 " and " + detail::time_text(cost) + " saved";
+  return "join: " + done + "; peak memory " + detail::bytes_text(joined.peak_before) + " before, " +
+         detail::bytes_text(joined.peak_after) + " after" +
          (joined.refused > 0
               ? "; " + std::to_string(joined.refused) + " more would exceed the memory limit"
               : std::string()) +

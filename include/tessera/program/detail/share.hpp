@@ -224,11 +224,14 @@ TESSERA_FUNCTION std::string explain(const Sharing& shared) {
     payload = saturating_add(payload, move.payload);
     cost = saturating_add(cost, move.cost);
   }
-  return "share: " + detail::counted(static_cast<int>(shared.moves.size()) - copies, "move") +
-         " for several operators, " + std::to_string(copies) + " read from a copy, " +
-         detail::bytes_text(payload) + " and " + detail::time_text(cost) + " saved; peak memory " +
-         detail::bytes_text(shared.peak_before) + " before, " +
-         detail::bytes_text(shared.peak_after) + " after" +
+  const std::string done =
+      shared.moves.empty()
+          ? "nothing is moved for several operators"
+          : detail::counted(static_cast<int>(shared.moves.size()) - copies, "move") +
+                " for several operators, " + std::to_string(copies) + " read from a copy, " +
+                detail::bytes_text(payload) + " and " + detail::time_text(cost) + " saved";
+  return "share: " + done + "; peak memory " + detail::bytes_text(shared.peak_before) +
+         " before, " + detail::bytes_text(shared.peak_after) + " after" +
          (shared.refused > 0
               ? "; " + std::to_string(shared.refused) + " more would exceed the memory limit"
               : std::string()) +

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/run/detail/not_finite.hpp>
 #include <tessera/run/execute.hpp>
 #include <tessera/run/started.hpp>
 
@@ -43,6 +44,7 @@ TESSERA_FUNCTION void Started::begin(const Prepared& prepared, const Request& r,
   const Request kept = kept_->request();
   into_ = kept.extras.into != nullptr;
   operands_ = kept.operands;
+  finite_.reset(new FiniteCheck(kept, *prepared.plan));
   execution_.reset(new Execution(prepared, operands_, kept.site, kept.extras));
   execution_->start();
 }
@@ -55,6 +57,7 @@ TESSERA_FUNCTION TensorCore Started::finish() {
   std::vector<TensorCore> also;
   const TensorCore result =
       results_of(*execution_, execution_->finish(), results_, operands_, history_, into_, also);
+  finite_->results(result, &also);
   kept_.reset();
   return result;
 }

@@ -339,7 +339,8 @@ class MpiContext {
     check(MPI_Allgather(&least, 1, MPI_INT, nodes_.data(), 1, MPI_INT, comm_), "MPI_Allgather");
 
     const Index bytes = static_cast<Index>(Blackboard::bytes_for(node_size_));
-    board_memory_ = share(place_on_node == 0 ? bytes : 0, shared_memory_has(bytes, 1));
+    if (place_on_node == 0) remove_left_files();
+    board_memory_ = share(place_on_node == 0 ? bytes : 0, true);
     if (board_memory_.all == nullptr) return open_private_blackboard();
     board_ = std::make_unique<Blackboard>(board_memory_.part(0), places_on_node_);
   }
@@ -359,6 +360,7 @@ class MpiContext {
   void look() {
     if (const std::string text = standstill(*board_, process_); !text.empty())
       abort("[tessera] " + text, 1);
+    tell_of_delay(*board_, process_, watchdog_.waited(), watchdog_.limit());
   }
   void late() { abort("[tessera] " + late_message(process_, watchdog_.limit(), *board_), 1); }
 

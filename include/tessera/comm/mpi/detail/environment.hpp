@@ -7,7 +7,9 @@
 ///
 /// Laws: those of comm/environment.hpp.
 #include <mpi.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -23,6 +25,7 @@
 #include <tessera/comm/detail/launcher.hpp>
 #include <tessera/comm/device_memory.hpp>
 #include <tessera/comm/environment.hpp>
+#include <tessera/comm/mpi/detail/last_words.hpp>
 #include <tessera/comm/mpi/detail/transport.hpp>
 
 namespace tessera {
@@ -66,6 +69,33 @@ inline void end_job_on_exit() {
                    1);
 }
 
+/// MPICH's UCX ends the program where the node's shared memory is too small for it, or cannot be
+/// written: lets it go without, and one process says so.
+inline void do_without_small_shared_memory() {
+  constexpr Index each = Index{8} << 20;  // of a process; UCX takes about 4.3 MB and a little
+  if (std::getenv("UCX_TLS") != nullptr) return;
+  int processes = launcher_number("MPI_LOCALNRANKS"), own = 0;
+  for (const LauncherVariables& said : launcher_variables) {
+    if (processes <= 0) processes = launcher_number(said.size);
+    own = std::max(own, launcher_number(said.process));
+  }
+  processes = std::max(1, processes);
+  const Index wanted = each * processes;
+  const bool writable = ::access(shared_folder, W_OK) == 0;
+  if (writable && shared_memory_free() >= wanted) return;
+  setenv("UCX_TLS", "^posix", 0);
+  if (own > 0) return;
+  const auto megabytes = [](Index bytes) { return std::to_string(bytes >> 20) + " MB"; };
+  std::fprintf(
+      stderr,
+      "[tessera] warning: %s %s, and MPI's shared memory takes up to %s for the %d "
+      "processes of a node; they go without it (UCX_TLS=^posix), which is slower; give it "
+      "more room (docker run --shm-size=1g), or set UCX_TLS\n",
+      shared_folder,
+      writable ? ("has " + megabytes(shared_memory_free()) + " free").c_str() : "cannot be written",
+      megabytes(wanted).c_str(), processes);
+}
+
 /// Initializes MPI, unless it is initialized.
 class MpiSession {
  public:
@@ -73,6 +103,7 @@ class MpiSession {
     int up = 0;
     MPI_Initialized(&up);
     int level = MPI_THREAD_FUNNELED;
+    if (up == 0) do_without_small_shared_memory();
     if (up == 0)
       check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
     ours_ = up == 0;
@@ -139,6 +170,7 @@ struct EnvironmentParts {
     if (environment_context() != nullptr)
       throw UsageError("there is a tessera::Environment already; a program has one");
     environment_context() = context.get();
+    watch_ends(context->node(), context->process(), *context->blackboard());
     previous = std::set_terminate(end_job_on_terminate);
     static const bool registered =
         std::atexit(end_job_on_exit) == 0 && std::at_quick_exit(end_job_on_exit) == 0;

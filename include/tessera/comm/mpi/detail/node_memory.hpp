@@ -9,17 +9,25 @@
 ///     memory.part(2);   // where the part of MPI rank 2 of `node` begins, here
 ///
 /// Laws: all processes get the memory or none does; a part begins at a page and is zero at first;
-/// nothing is left behind when a process ends, however it ends, but for the moment of the making.
+/// nothing is left behind when a process ends, however and whenever it ends: the memory has no
+/// name, or, where the others cannot reach it so, one that its maker holds a lock on until all have
+/// it.
+#include <dirent.h>
 #include <fcntl.h>
 #include <mpi.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,21 +67,49 @@ struct NodeMemory {
   }
 };
 
-/// A file of shared memory, until all have mapped it.
+/// What the others need to open the first process's file.
+struct FileFacts {
+  std::int64_t bytes;  ///< of the sender's part; negative: it has no room
+  std::int64_t process = 0, number = 0, device = 0, node = 0;
+};
+
+/// A file of shared memory, until all have mapped it: without a name, which the others reach
+/// through /proc, or, `named`, in the folder of shared memory.
 class SharedFile {
  public:
-  explicit SharedFile(const std::string& name) : name_(name) {}
+  explicit SharedFile(bool named) : named_(named) {}
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
   ~SharedFile() {
-    if (file_ >= 0) ::close(file_);
     if (made_) ::unlink(name_.c_str());
+    if (file_ >= 0) ::close(file_);
   }
-  bool make() {
-    file_ = ::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    return made_ = file_ >= 0;
+  /// Makes the file, of which `facts` tells the others; returns false where it cannot.
+  bool make(FileFacts& facts) {
+    facts.process = ::getpid();
+    if (named_) {
+      facts.number = std::chrono::steady_clock::now().time_since_epoch().count();
+      name_ = name_of(facts);
+      file_ = ::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+      made_ = file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) == 0;
+    } else {
+      facts.number = file_ = ::memfd_create("tessera", MFD_CLOEXEC);
+    }
+    struct stat stat {};
+    if (file_ < 0 || ::fstat(file_, &stat) != 0) return false;
+    facts.device = static_cast<std::int64_t>(stat.st_dev);
+    facts.node = static_cast<std::int64_t>(stat.st_ino);
+    return true;
   }
-  bool open() { return (file_ = ::open(name_.c_str(), O_RDWR | O_CLOEXEC)) >= 0; }
+  /// Opens the file of another process, if that is the one that it made: in another container a
+  /// process may have the same number.
+  bool open(const FileFacts& facts) {
+    file_ = ::open(name_of(facts).c_str(), O_RDWR | O_CLOEXEC);
+    struct stat stat {};
+    return file_ >= 0 && ::fstat(file_, &stat) == 0 &&
+           facts.device == static_cast<std::int64_t>(stat.st_dev) &&
+           facts.node == static_cast<std::int64_t>(stat.st_ino);
+  }
   bool resize(Index bytes) { return ::ftruncate(file_, static_cast<off_t>(bytes)) == 0; }
   /// Returns null where it cannot be mapped.
   std::shared_ptr<std::byte> map(Index bytes) const {
@@ -84,49 +120,76 @@ class SharedFile {
   }
 
  private:
+  std::string name_of(const FileFacts& facts) const {
+    const std::string process = std::to_string(facts.process),
+                      number = std::to_string(facts.number);
+    return named_ ? shared_folder + ("/tessera-" + process) + "-" + number
+                  : "/proc/" + process + "/fd/" + number;
+  }
+
+  bool named_;
   std::string name_;
   int file_ = -1;
   bool made_ = false;
 };
 
+/// Removes named files whose makers were killed: those that this user owns, whose maker's number no
+/// process has, and on which nobody holds a lock.
+inline void remove_left_files() {
+  DIR* const folder = ::opendir(shared_folder);
+  if (folder == nullptr) return;
+  while (const dirent* const entry = ::readdir(folder)) {
+    long long process = 0, number = 0;
+    if (std::sscanf(entry->d_name, "tessera-%lld-%lld", &process, &number) != 2) continue;
+    if (process <= 0 || ::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH) continue;
+    const std::string name = std::string(shared_folder) + "/" + entry->d_name;
+    const int file = ::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) continue;
+    struct stat stat {};
+    if (::fstat(file, &stat) == 0 && stat.st_uid == ::geteuid() &&
+        ::flock(file, LOCK_EX | LOCK_NB) == 0)
+      ::unlink(name.c_str());
+    ::close(file);
+  }
+  ::closedir(folder);
+}
+
 /// Returns `bytes` from each process of `comm`, all on one node; nothing on all where one of them
 /// finds no `room` or cannot have it. wait(request, function) waits for a call. Collective over:
-/// these. Communication: two small calls.
+/// these. Communication: two small calls; four where the file needs a name.
 template <class Wait>
-NodeMemory share_on_node(Index bytes, bool room, MPI_Comm comm, const Wait& wait) {
+NodeMemory share_on_node(Index bytes, bool room, MPI_Comm comm, const Wait& wait,
+                         bool named = false) {
   NodeMemory made;
   int size = 0;
   check(MPI_Comm_rank(comm, &made.own), "MPI_Comm_rank");
   check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-  const auto name_of = [](std::int64_t process, std::int64_t number) {
-    return shared_folder + ("/tessera-" + std::to_string(process) + "-") + std::to_string(number);
-  };
-  // The first process's number and its clock name the file.
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-  std::int64_t facts[3] = {bytes, ::getpid(), static_cast<std::int64_t>(now)};
-  SharedFile own(name_of(facts[1], facts[2]));
+  FileFacts facts{bytes};
+  SharedFile file(named);
   const bool leads = made.own == 0;
-  if (!room || (leads && !own.make())) facts[0] = -1;
-  std::vector<std::int64_t> all(3 * static_cast<std::size_t>(size));
+  bool there = !leads || file.make(facts);
+  if (!room) facts.bytes = -1;
+  constexpr int words = sizeof(FileFacts) / sizeof(std::int64_t);
+  std::vector<FileFacts> all(static_cast<std::size_t>(size));
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Iallgather(facts, 3, MPI_INT64_T, all.data(), 3, MPI_INT64_T, comm, &request),
+  check(MPI_Iallgather(&facts, words, MPI_INT64_T, all.data(), words, MPI_INT64_T, comm, &request),
         "MPI_Iallgather");
   wait(&request, "MPI_Iallgather");
 
   made.begins.push_back(0);
-  for (std::size_t i = 0; i < all.size(); i += 3) {
-    if (all[i] < 0) return {};
-    made.begins.push_back(made.begins.back() + round_up(all[i], NodeMemory::page));
+  for (const FileFacts& one : all) {
+    if (one.bytes < 0) return {};
+    made.begins.push_back(made.begins.back() + round_up(one.bytes, NodeMemory::page));
   }
   const Index total = max_of(made.begins.back(), NodeMemory::page);
-  SharedFile others(name_of(all[1], all[2]));
-  SharedFile& file = leads ? own : others;
-  if (leads ? file.resize(total) : file.open()) made.all = file.map(total);
-  int there = made.all != nullptr ? 1 : 0;
-  check(MPI_Iallreduce(MPI_IN_PLACE, &there, 1, MPI_INT, MPI_MIN, comm, &request),
+  there = there && (leads ? file.resize(total) : file.open(all[0]));
+  if (there) made.all = file.map(total);
+  int everywhere = made.all != nullptr ? 1 : 0;
+  check(MPI_Iallreduce(MPI_IN_PLACE, &everywhere, 1, MPI_INT, MPI_MIN, comm, &request),
         "MPI_Iallreduce");
   wait(&request, "MPI_Iallreduce");
-  return there != 0 ? made : NodeMemory{};
+  if (everywhere != 0) return made;
+  return named ? NodeMemory{} : share_on_node(bytes, room, comm, wait, true);
 }
 
 /// Memory that was used and is kept for the next use, since its pages are there: in the same order

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Says which process of a node ended without a word (by a signal, _exit or abort), and what it did
+/// last. The launcher kills the others at once, so that none of them can tell: a child process of
+/// the node's first process, which does nothing but wait, does.
+///
+///     watch_ends(context.node(), context.process(), *context.blackboard());
+///
+/// Laws: the child makes no call of MPI and ends with the last process; what ends in order, or has
+/// been reported, is not reported. Price: one process of the node that sleeps.
+#include <fcntl.h>
+#include <mpi.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tessera/comm/blackboard.hpp>
+#include <tessera/comm/mpi/detail/error.hpp>
+
+namespace tessera::detail {
+
+/// A process of the node: its number on the board, and what tells that it ends.
+struct Watched {
+  int process = 0;
+  std::int64_t pid = 0;
+  int pipe = -1;  ///< whose other end it holds; closed as it ends, before its memory is given back
+};
+
+/// Returns which process ended first, where it was `first` as far as the order of events tells: the
+/// launcher kills the others within a millisecond, and who waits ends faster than who has used much
+/// memory. So where `first` waited, and one alone did not, it was that one.
+inline const Watched& first_of(const std::vector<Watched>& processes, const Watched& first,
+                               const Blackboard& board) {
+  const auto waits = [&](const Watched& one) {
+    return board.read(one.process).activity == Activity::waits;
+  };
+  const Watched* busy = nullptr;
+  int count = 0;
+  for (const Watched& one : processes)
+    if (!waits(one)) busy = &one, ++count;
+  return waits(first) && count == 1 ? *busy : first;
+}
+
+/// Waits for the processes of this node to end.
+[[noreturn]] inline void wait_for_ends(const std::vector<Watched>& processes, Blackboard& board) {
+  // What is open here would stay open for the launcher, but for stderr.
+  const auto most = static_cast<int>(::sysconf(_SC_OPEN_MAX));
+  for (int file = 0; file < (most < 4096 ? most : 4096); ++file) {
+    bool used = file == STDERR_FILENO;
+    for (const Watched& one : processes) used = used || file == one.pipe;
+    if (!used) ::close(file);
+  }
+  const int events = ::epoll_create1(EPOLL_CLOEXEC);
+  std::size_t awaited = 0;
+  const auto await = [&](int file, std::size_t i) {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLONESHOT;
+    event.data.u64 = i;
+    if (file >= 0 && ::epoll_ctl(events, EPOLL_CTL_ADD, file, &event) == 0) ++awaited;
+  };
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    await(processes[i].pipe, i);
+#if defined(SYS_pidfd_open)
+    await(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(processes[i].pid), 0)), i);
+#endif
+  }
+  for (; awaited > 0; --awaited) {
+    epoll_event event{};  // they come in the order in which they happen
+    while (::epoll_wait(events, &event, 1, -1) != 1) {
+    }
+    const Watched& first = processes[event.data.u64];
+    if (board.read(first.process).activity == Activity::ended) continue;
+    const Watched& one = first_of(processes, first, board);
+    if (!board.claim_report()) break;
+    const std::string text = "[tessera] process " + std::to_string(one.process) + " (pid " +
+                             std::to_string(one.pid) +
+                             ") ended first on its node, without a word: by a signal, _exit or "
+                             "abort, as the launcher may "
+                             "say below. What each did last:" +
+                             board.report() + "\n";
+    if (::write(STDERR_FILENO, text.data(), text.size()) < 0) break;
+    break;
+  }
+  ::_exit(0);
+}
+
+/// Starts the child that does so, on the first process of `node`. Its parent is no process of the
+/// job, so that waiting for children finds none. Collective over: the processes of `node`.
+inline void watch_ends(MPI_Comm node, int process, Blackboard& board) {
+  int own = 0, size = 0;
+  check(MPI_Comm_rank(node, &own), "MPI_Comm_rank");
+  check(MPI_Comm_size(node, &size), "MPI_Comm_size");
+  if (size == 1) return;
+  std::vector<Watched> processes(static_cast<std::size_t>(size));
+  std::vector<int> ends(processes.size(), -1);  // for writing, which the processes hold
+  for (std::size_t i = 0; own == 0 && i < ends.size(); ++i)
+    if (int both[2]; ::pipe2(both, O_CLOEXEC) == 0) {
+      processes[i].pipe = both[0];
+      ends[i] = both[1];
+    }
+  check(MPI_Bcast(ends.data(), size, MPI_INT, 0, node), "MPI_Bcast");
+  std::int64_t facts[2] = {::getpid(), process};
+  std::vector<std::int64_t> all(2 * ends.size());
+  check(MPI_Allgather(facts, 2, MPI_INT64_T, all.data(), 2, MPI_INT64_T, node), "MPI_Allgather");
+  const std::string leader = "/proc/" + std::to_string(all[0]) + "/fd/";
+  const int end = ends[static_cast<std::size_t>(own)];
+  if (own != 0 && end >= 0)
+    (void)::open((leader + std::to_string(end)).c_str(), O_WRONLY | O_CLOEXEC);
+  check(MPI_Barrier(node), "MPI_Barrier");  // all hold their ends
+  if (own != 0) return;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    processes[i].pid = all[2 * i];
+    processes[i].process = static_cast<int>(all[2 * i + 1]);
+    if (i > 0 && ends[i] >= 0) ::close(ends[i]);
+  }
+  bool shared = true;  // else the node has no memory for a board
+  for (const Watched& one : processes) shared = shared && board.slot(one.process) >= 0;
+  const pid_t first = shared ? ::fork() : -1;
+  if (first == 0) {
+    ::setsid();
+    if (::fork() != 0) ::_exit(0);
+    wait_for_ends(processes, board);
+  }
+  if (first > 0) ::waitpid(first, nullptr, 0);
+  for (const Watched& one : processes)
+    if (one.pipe >= 0) ::close(one.pipe);
+}
+
+}  // namespace tessera::detail
