@@ -10,7 +10,7 @@
 /// Laws: the plans of process 0 decide, so all processes decide alike; of plans that are worth the
 /// same, the first is kept.
 #include <tessera/plan/plan_options.hpp>
-#include <tessera/plan/region/region_work.hpp>
+#include <tessera/plan/region/region_price.hpp>
 
 namespace tessera::detail {
 

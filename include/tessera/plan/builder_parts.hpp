@@ -11,6 +11,7 @@
 #include <tessera/plan/move/reshard.hpp>
 #include <tessera/plan/numbers.hpp>
 #include <tessera/plan/plan_options.hpp>
+#include <tessera/plan/region/region_price.hpp>
 
 namespace tessera::detail {
 
