@@ -28,19 +28,20 @@ struct Curve {
   std::vector<std::pair<double, double>> points;
 };
 
-/// Numbers of one decimal digit (1, 2 or 5 times a power of ten) from `least` to `most`, about
-/// `count` of them.
+/// Marks of an axis: numbers of one decimal digit (1, 2 or 5 times a power of ten apart) from at
+/// most `least` to at least `most`, which become the first and the last of them; about `wanted`.
 struct Ticks {
   double first = 0, step = 1;
   int count = 0;
 
-  Ticks(double least, double most, int wanted) {
+  Ticks(double& least, double& most, int wanted) {
     const double rough = (most - least) / wanted;
     const double power = std::pow(10, std::floor(std::log10(rough)));
     for (const double digit : {1.0, 2.0, 5.0, 10.0})
       if ((step = digit * power) >= rough * 0.999) break;
-    first = std::ceil(least / step - 1e-6) * step;
-    count = static_cast<int>(std::floor((most - first) / step + 1e-6)) + 1;
+    least = first = std::floor(least / step + 1e-6) * step;
+    most = std::ceil(most / step - 1e-6) * step;
+    count = static_cast<int>(std::lround((most - least) / step)) + 1;
   }
   double operator[](int i) const { return first + step * i; }
   /// Returns "250k", "0.05", "1.2M".
@@ -74,9 +75,8 @@ inline std::string curves_svg(const std::string& across, const std::string& up,
     least_y -= room, most_y += room;
   }
   if (most_x == 0) most_x = 1;
-  const Ticks over(0, most_x, 5), at(least_y, most_y, 5);
-  least_y = std::min(least_y, at.first - at.step);  // so that the axis begins at a round number
-  const Ticks beside(least_y, most_y, 5);
+  double least_x = 0;
+  const Ticks over(least_x, most_x, 6), beside(least_y, most_y, 6);
   const auto x_of = [&](double x) { return left + x / most_x * (width - left - right); };
   const auto y_of = [&](double y) {
     return height - bottom - (y - least_y) / (most_y - least_y) * (height - top - bottom);

@@ -105,7 +105,7 @@ TEST_CASE("what was no finite number before, or was given as a number, is let th
   CHECK(said([](const auto&, const X& x) { (void)(where(x > 4.0f, x, -infinity) + 1.0f); }) ==
         "nothing");
   CHECK(said([](const auto& mesh, const X&) {
-          const X nans = full<X>(mesh, NAN, 5, 3);
+          const X nans = full<X>(mesh, {5, 3}, NAN);
           (void)sum(nans + 1.0f);
         }) == "nothing");
   // A NaN of infinities is one that the operator makes.

@@ -3,7 +3,8 @@
 /// @file
 /// The first elements of a block that are no finite numbers.
 ///
-///     const NotFinite found = first_not_finite(DType::f32, data, 1000);      // found.nan: -1, or its index
+///     const detail::NotFinite found = detail::first_not_finite(DType::f32, block, 4);
+///     found.nan == 2                   // -1 where there is none
 ///
 /// Laws: an element is NaN or infinite as its bits say; a complex one as either of its parts;
 /// integers and bools are finite.

@@ -116,10 +116,10 @@ template <class M, class Kind, class... A> struct LowerDim<M, Unreduced<Kind, A.
 template <class M, class S> struct Lower;
 template <class M, class... D> struct Lower<M, PartitionSpec<D...>> {
   static constexpr int dimensions = (0 + ... + (IsUnreduced<D>::value ? 0 : 1));
-  static_assert(dimensions <= max_dims,
-                "[tessera] a PartitionSpec has more than 8 entries; a tensor has at most 8 "
-                "dimensions; merge neighbouring dimensions with reshape");
   static constexpr Sharding make() {
+    static_assert(dimensions <= max_dims,
+                  "[tessera] a PartitionSpec has more than 8 entries; a tensor has at most 8 "
+                  "dimensions; merge neighbouring dimensions with reshape");
     Sharding s;
     if constexpr (dimensions <= max_dims) (LowerDim<M, D>::add(s), ...);
     return s;

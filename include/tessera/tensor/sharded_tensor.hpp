@@ -31,13 +31,16 @@ inline void require_by_itself(const TensorCore& core, Where where) {
         where);
 }
 
-/// A tensor has no elements by index: the line of a deleted declaration is part of the compiler's
-/// message. A base class, so that no tensor's type pays for it.
+/// Says that a tensor has no elements by index. A base class, so that no tensor's type pays for it.
 struct ElementsByIndex {
-  // clang-format off
-  template <class... Index> void operator()(const Index&...) const = delete;  // [tessera] the elements of a tensor live on several processes, so that x(i, j) names none here; to_host(x)(i, j) brings the whole to the host, value(x) reads a scalar, slice(x, ...) takes a part, local_view(x) is this process's block
-  template <class Index> void operator[](const Index&) const = delete;  // [tessera] the elements of a tensor live on several processes, so that x[i] names none here; to_host(x)(i) brings the whole to the host, value(x) reads a scalar, slice(x, ...) takes a part, local_view(x) is this process's block
-  // clang-format on
+  template <class... Index> double operator()(const Index&...) const {
+    static_assert(never<Index...>,
+                  "[tessera] the elements of a tensor live on several processes, so that x(i, j) "
+                  "names none here; to_host(x)(i, j) brings the whole to the host, value(x) reads "
+                  "a scalar, slice(x, ...) takes a part, local_view(x) is this process's block");
+    return 0;
+  }
+  template <class Index> double operator[](const Index& index) const { return (*this)(index); }
 };
 }  // namespace detail
 

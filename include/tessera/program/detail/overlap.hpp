@@ -186,10 +186,12 @@ TESSERA_FUNCTION std::string explain(const Overlap& early) {
                "hides " + detail::time_text(move.hidden)});
     hidden = saturating_add(hidden, move.hidden);
   }
-  return "overlap: " + detail::counted(static_cast<int>(early.moves.size()), "move") +
-         " started early, " + detail::time_text(hidden) + " hidden; peak memory " +
-         detail::bytes_text(early.peak_before) + " before, " +
-         detail::bytes_text(early.peak_after) + " after" +
+  const std::string done = early.moves.empty()
+                               ? "no move is started early"
+                               : detail::counted(static_cast<int>(early.moves.size()), "move") +
+                                     " started early, " + detail::time_text(hidden) + " hidden";
+  return "overlap: " + done + "; peak memory " + detail::bytes_text(early.peak_before) +
+         " before, " + detail::bytes_text(early.peak_after) + " after" +
          (early.refused > 0
               ? "; " + std::to_string(early.refused) + " more would exceed the memory limit"
               : std::string()) +

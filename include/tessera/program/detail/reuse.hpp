@@ -112,10 +112,13 @@ TESSERA_FUNCTION std::string explain(const Reuse& reused) {
   for (const auto& [path, total] : layers)
     table.row({path.empty() ? "outside layers" : path, detail::counted(total.operators, "operator"),
                detail::bytes_text(total.bytes) + " less"});
-  return "reuse: " + detail::counted(static_cast<int>(reused.changes.size()), "result") +
-         " where an operand ends, " + detail::bytes_text(reused.bytes) +
-         " less allocated; peak memory " + detail::bytes_text(reused.peak_before) + " before, " +
-         detail::bytes_text(reused.peak_after) + " after\n" + table.text("  ");
+  const std::string done =
+      reused.changes.empty()
+          ? "no result lies where an operand ends"
+          : detail::counted(static_cast<int>(reused.changes.size()), "result") +
+                " where an operand ends, " + detail::bytes_text(reused.bytes) + " less allocated";
+  return "reuse: " + done + "; peak memory " + detail::bytes_text(reused.peak_before) +
+         " before, " + detail::bytes_text(reused.peak_after) + " after\n" + table.text("  ");
 }
 
 }  // namespace tessera
