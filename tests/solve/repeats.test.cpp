@@ -128,3 +128,29 @@ TEST_CASE("Marginals of a long chain are the costs of forced values") {
     }
   }
 }
+
+TEST_CASE(
+    "Units as powers: the same answers, and work that grows with the logarithm of their number") {
+  const Unit unit = random_unit(6);
+  constexpr std::size_t bound = std::size_t{1} << 20;
+  std::vector<std::uint64_t> operations;
+  for (const int count : {12, 48, 192}) {
+    CAPTURE(count);
+    const CostNetwork network = chain(unit, count, false);
+    const std::vector<int> units = detail::find_units(network);
+    detail::Elimination plain(network, detail::elimination_order(network, {}, bound), bound);
+    detail::Elimination powers(
+        network, detail::elimination_order(network, detail::unit_ranks(network, units), bound),
+        bound);
+    detail::Tables plain_tables, tables;
+    CHECK(powers.forward(tables, network.all_costs()) ==
+          plain.forward(plain_tables, network.all_costs()));
+    operations.push_back(tables.operations());
+    CHECK(cost_of(network, powers.decode(tables, {})) == by_sweep(unit, count));
+    CHECK(powers.backward(tables) == plain.backward(plain_tables));
+    SolveOptions options;
+    for (int v = 0; v < network.variables(); ++v) options.units.push_back(v / inner);
+    CHECK(solve(network, options).cost == by_sweep(unit, count));
+  }
+  CHECK(operations[2] < 3 * operations[0]);
+}

@@ -32,7 +32,8 @@ inline MinMarginals min_marginals(const CostNetwork& network, const SolveOptions
   const detail::Timeline timeline(network);
   detail::Relaxation relaxation(
       network, timeline,
-      detail::choose_elimination(network, options.table_entries, network.all_costs()));
+      detail::choose_elimination(network, options.units, options.table_entries,
+                                 network.all_costs()));
   const auto found =
       relaxation.evaluate(network.all_costs(), std::vector<Cost>(timeline.points(), 0));
   MinMarginals result{relaxation.marginals(), relaxation.elimination().exact()};

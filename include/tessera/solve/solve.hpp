@@ -44,6 +44,10 @@ struct SolveOptions {
   double (*clock)() = nullptr;
   /// Which assignment to stay close to, if any.
   Assignment previous = {};
+  /// A unit's number for each variable, -1 for one that units share: layers that are alike,
+  /// numbered as they follow each other. Empty: what repeats is found. It decides how long the
+  /// answer takes, and not what it is.
+  std::vector<int> units = {};
 };
 
 namespace detail {
@@ -103,8 +107,11 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
   const CostNetwork& reduced = simplified.network();
   const detail::Timeline timeline(reduced);
   const detail::PairsOf pairs(reduced);
+  std::vector<int> units;
+  for (int v = 0; v < reduced.variables() && !options.units.empty(); ++v)
+    units.push_back(options.units[simplified.variable(v)]);
   detail::Elimination elimination =
-      detail::choose_elimination(reduced, options.table_entries, reduced.all_costs());
+      detail::choose_elimination(reduced, units, options.table_entries, reduced.all_costs());
   const bool exact = elimination.exact() && elimination.entries() < detail::most_entries;
   std::vector<Cost> multipliers(static_cast<std::size_t>(timeline.points()), 0);
   detail::Search search(reduced, timeline, pairs, detail::move_entries(reduced), stop);

@@ -35,6 +35,8 @@ class Simplified {
   /// False where no assignment is feasible, which is seen without a search; `network()` is then not
   /// to be solved.
   bool feasible() const { return feasible_; }
+  /// Which variable a variable of the smaller network was.
+  int variable(int reduced) const { return variable_[reduced]; }
   Assignment recovered(const Assignment& assignment) const;
   /// The smaller network's assignment that a given one recovers to, as far as there is one.
   Assignment reduced(const Assignment& assignment) const;

@@ -107,13 +107,14 @@ inline std::vector<int> unit_ranks(const CostNetwork& network, const std::vector
 }
 
 /// Chooses how to eliminate: by buckets as they come, of units one after the other, or of units as
-/// powers; the cheapest way of those that split nothing, or buckets as they come.
-inline Elimination choose_elimination(const CostNetwork& network, std::size_t bound,
-                                      std::span<const Cost> costs) {
+/// powers; the cheapest way of those that split nothing, or buckets as they come. Without `units`
+/// these are found.
+inline Elimination choose_elimination(const CostNetwork& network, std::vector<int> units,
+                                      std::size_t bound, std::span<const Cost> costs) {
   const auto of_rank = [&](const std::vector<int>& rank, std::vector<char> late) {
     return Elimination(network, elimination_order(network, rank, bound), bound, std::move(late));
   };
-  const std::vector<int> units = find_units(network);
+  if (units.empty()) units = find_units(network);
   Elimination plain = of_rank({}, {});
   if (std::ranges::all_of(units, [](int unit) { return unit < 0; })) return plain;
   std::vector<char> late;
