@@ -71,4 +71,22 @@ TEST_CASE("every public value has a text") {
   CHECK(fmt::format("{}", typed) == explain(typed, {"data", "model"}));
   CHECK(fmt::format("{}", typed).find("all-to-all over data") != std::string::npos);
   CHECK(fmt::format("{}", with_names<Grid>(typed)) == fmt::format("{}", typed));
+  const Program program = tessera::plan([](const Rows& x) { return reshard<P<_, data>>(x); })(
+      like<Rows>(8, 6), sizes<Grid>(2, 4));
+  CHECK(to_string(program) == explain(program));
+}
+
+TEST_CASE("value reads a scalar, typed or dynamic, and refuses what is none") {
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, std::vector<int>{2, 1});
+    const auto x = from_function<Of<float, data, _>>(mesh, {3, 2}, Place{});
+    const DynamicTensor total = sum(x);
+    CHECK(value<float>(total) == value(sum(x)));
+    CHECK(value<float>(total) == 63);
+    CHECK_THROWS_WITH_AS(value<float>(DynamicTensor(x)),
+                         doctest::Contains("the tensor is 3x2; value takes a scalar tensor"),
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(value<double>(total), doctest::Contains("of float and is read as double"),
+                         UsageError);
+  });
 }

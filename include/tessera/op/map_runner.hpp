@@ -10,11 +10,9 @@
 #include <tuple>
 #include <utility>
 
-#include <tessera/kernel/functions/fixed.hpp>
 #include <tessera/kernel/map.hpp>
 #include <tessera/kernel/map_by_loop.hpp>
 #include <tessera/kernel/map_with_index.hpp>
-#include <tessera/kernel/not_finite.hpp>
 #include <tessera/run/pull_back.hpp>
 
 namespace tessera::detail {
@@ -25,13 +23,6 @@ template <class F>
 concept PullsPlaced = requires {
   F::of_linear;
 };
-
-/// Whether a function holds an infinite number that the caller gave, as that of where(mask, x,
-/// -infinity) does.
-template <class F> constexpr bool given_infinity(const F&) { return false; }
-template <class F, int Position, class T> bool given_infinity(const fn::Fixed<F, Position, T>& f) {
-  return first_not_finite(dtype_of<T>, &f.value, 1).infinite >= 0;
-}
 
 template <class R, class F, class... T> struct MapRunner {
   /// One address for each function on elements of these types. Not const, so that no linker merges
@@ -51,7 +42,7 @@ template <class R, class F, class... T> struct MapRunner {
     MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
     kernel.identity = &identity;
     kernel.numbers = numbers_of<F>();
-    kernel.given_infinity = given_infinity(f);
+    if constexpr (requires { f.given_infinity(); }) kernel.given_infinity = f.given_infinity();
     if constexpr (BringsDerivative<F, T...> || StatesSlopes<F> || StopsGradients<F>)
       kernel.pull = &PullBacks<R, F, T...>::of;
     return kernel;

@@ -12,6 +12,7 @@
 #include <tessera/base/type_name.hpp>
 #include <tessera/kernel/detail/simd.hpp>
 #include <tessera/kernel/functions/derivative.hpp>
+#include <tessera/kernel/not_finite.hpp>
 
 namespace tessera::detail {
 
@@ -96,6 +97,10 @@ template <class F, int Position, class T> struct Fixed {
     return f(a, b, c, value, v...);
   }
 
+  /// Whether the number that the caller gave is infinite, as in where(mask, x, -infinity).
+  bool given_infinity() const {
+    return detail::first_not_finite(dtype_of<T>, &value, 1).infinite >= 0;
+  }
   /// The function with its number in the type in which half types are computed.
   auto widened() const requires(!std::is_same_v<T, ComputeType<T>>) {
     return Fixed<F, Position, ComputeType<T>>{f, static_cast<ComputeType<T>>(value)};
