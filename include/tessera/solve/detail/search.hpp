@@ -105,6 +105,7 @@ inline void Search::run() {
   stop_->begin_phase(60, 50);
   if (open()) find();
   stop_->begin_phase(2000, 75);
+  if (!found()) find();
   if (open()) improve(400);
   stop_->begin_phase(200, 90);
   if (open()) raise_bound();
@@ -162,15 +163,19 @@ inline void Search::tighten(std::size_t entries) {
 /// Moves at prices that rise where limits are exceeded, until they are kept.
 inline void Search::find() {
   std::vector<Cost> multipliers = multipliers_, direction;
+  Cost unfit = 0;  // rounds in a row, after which steps become longer
   while (!stop_->step()) {
     here_.reset(moves_.improved(here_.assignment(), all_, priced(multipliers), numbers_));
-    if (here_.fits()) {
+    const bool fits = here_.fits();
+    unfit = fits ? 0 : unfit + 1;
+    if (fits) {
       Neighbourhood there = here_;
       there.descend();
       offer(there.assignment());
     }
-    const Cost scale = std::abs(here_.cost()) / (here_.fits() ? 100 : 16);
-    step_multipliers(*timeline_, here_.used(), std::max<Cost>(scale, 1), direction, multipliers);
+    const Cost hundredth = std::max<Cost>(std::abs(here_.cost()) / 100, 1);
+    step_multipliers(*timeline_, here_.used(), fits ? hundredth : hundredth * (6 + unfit),
+                     direction, multipliers);
   }
 }
 
