@@ -62,7 +62,7 @@ class Search {
   void run();
   void raise_bound();
   void tighten(std::size_t entries);
-  void find();
+  void find(bool rising);
   void improve(int patience);
 
  private:
@@ -103,9 +103,9 @@ inline void Search::run() {
   raise_bound();
   tighten(std::size_t{1} << 10);
   stop_->begin_phase(60, 50);
-  if (open()) find();
+  if (open()) find(false);
   stop_->begin_phase(2000, 75);
-  if (!found()) find();
+  if (!found()) find(true);
   if (open()) improve(400);
   stop_->begin_phase(200, 90);
   if (open()) raise_bound();
@@ -160,8 +160,9 @@ inline void Search::tighten(std::size_t entries) {
   offer(here_.assignment());
 }
 
-/// Moves at prices that rise where limits are exceeded, until they are kept.
-inline void Search::find() {
+/// Moves at prices that rise where limits are exceeded, until they are kept, and fall where they
+/// are kept with room to spare; or, if they are `rising`, not before all limits are kept.
+inline void Search::find(bool rising) {
   std::vector<Cost> multipliers = multipliers_, direction;
   Cost unfit = 0;  // rounds in a row, after which steps become longer
   while (!stop_->step()) {
@@ -173,9 +174,13 @@ inline void Search::find() {
       there.descend();
       offer(there.assignment());
     }
+    std::vector<Cost> used(here_.used().begin(), here_.used().end());
+    if (rising && !fits)
+      for (std::size_t p = 0; p < used.size(); ++p)
+        used[p] = std::max(used[p], timeline_->limits()[p]);
     const Cost hundredth = std::max<Cost>(std::abs(here_.cost()) / 100, 1);
-    step_multipliers(*timeline_, here_.used(), fits ? hundredth : hundredth * (6 + unfit),
-                     direction, multipliers);
+    step_multipliers(*timeline_, used, fits ? hundredth : hundredth * (6 + unfit), direction,
+                     multipliers);
   }
 }
 
