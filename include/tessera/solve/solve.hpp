@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -91,9 +92,28 @@ inline Cost unscaled(Cost bound, Cost scale, Cost changes) {
   return least > 0 ? (least + scale - 1) / scale : -(-least / scale);
 }
 
+inline void check(const CostNetwork& network, const SolveOptions& options) {
+  const auto check_size = [&](std::size_t size, const char* what) {
+    if (size != 0 && size != static_cast<std::size_t>(network.variables()))
+      throw ShapeError(std::string("SolveOptions::") + what + " has " + std::to_string(size) +
+                       " entries and the network " + std::to_string(network.variables()) +
+                       " variables; it has one for each, or is empty");
+  };
+  check_size(options.previous.size(), "previous");
+  check_size(options.units.size(), "units");
+  for (std::size_t v = 0; v < options.previous.size(); ++v)
+    if (options.previous[v] < 0 || options.previous[v] >= network.values(static_cast<int>(v)))
+      throw ShapeError("SolveOptions::previous has value " + std::to_string(options.previous[v]) +
+                       " for variable " + std::to_string(v) + ", which has " +
+                       std::to_string(network.values(static_cast<int>(v))));
+}
+
 }  // namespace detail
 
+/// Returns the best assignment that was found, and a bound. Throws ShapeError where options do not
+/// fit the network.
 inline Solution solve(const CostNetwork& network, const SolveOptions& options = {}) {
+  detail::check(network, options);
   const Cost scale = detail::scale_of(network);
   const bool prefers = !options.previous.empty() && scale > network.variables();
   const Cost changes = prefers ? network.variables() : 0;
