@@ -24,22 +24,21 @@ template <class T, int N> inline constexpr Limit list_limit = Limit::steps_of_a_
 
 /// Throws the error of a list that has room for `most` and is given `given`, or one more than fit.
 /// A plan that does not fit throws std::length_error: run/run.hpp says what that means for a call.
-template <Limit What> [[noreturn]] inline void more_than_a_list_holds(int given, int most) {
+[[noreturn]] inline void more_than_a_list_holds(Limit what, int given, int most) {
   const std::string many =
       given > most ? std::to_string(given) : "more than " + std::to_string(most);
   const std::string limit = std::to_string(most);
-  if constexpr (What == Limit::dimensions)
+  if (what == Limit::dimensions)
     throw ShapeError("a tensor is given " + many + " dimensions; a tensor has at most " + limit +
                      "; merge neighbouring dimensions with reshape");
-  else if constexpr (What == Limit::mesh_axes)
+  if (what == Limit::mesh_axes)
     throw MeshError("a mesh or a dimension is given " + many + " axes; a mesh has at most " +
                     limit + "; join two axes into one whose size is the product of theirs");
-  else if constexpr (What == Limit::operands)
+  if (what == Limit::operands)
     throw UsageError("an operator is given " + many + " operands; an operator takes at most " +
                      limit + "; split the call into several, as a sum of sums");
-  else
-    throw std::length_error("[tessera] a plan needs " + many + " entries of a list that holds " +
-                            limit + "; reshard some of the operands first");
+  throw std::length_error("[tessera] a plan needs " + many + " entries of a list that holds " +
+                          limit + "; reshard some of the operands first");
 }
 }  // namespace detail
 
@@ -51,7 +50,7 @@ template <class T, int N> class FixedVector {
   constexpr FixedVector() = default;
   constexpr FixedVector(std::initializer_list<T> values) {
     const int count = static_cast<int>(values.size());
-    if (count > N) detail::more_than_a_list_holds<detail::list_limit<T, N>>(count, N);
+    if (count > N) detail::more_than_a_list_holds(detail::list_limit<T, N>, count, N);
     for (const T& value : values) push_back(value);
   }
   constexpr FixedVector(int count, const T& value) { resize(count, value); }
@@ -69,14 +68,14 @@ template <class T, int N> class FixedVector {
   constexpr const T* data() const { return data_; }
 
   constexpr T& push_back(const T& value) {
-    if (size_ >= N) detail::more_than_a_list_holds<detail::list_limit<T, N>>(0, N);
+    if (size_ >= N) detail::more_than_a_list_holds(detail::list_limit<T, N>, 0, N);
     data_[size_] = value;
     return data_[size_++];
   }
   constexpr void pop_back() { --size_; }
   constexpr void clear() { size_ = 0; }
   constexpr void resize(int count, const T& value = T{}) {
-    if (count > N) detail::more_than_a_list_holds<detail::list_limit<T, N>>(count, N);
+    if (count > N) detail::more_than_a_list_holds(detail::list_limit<T, N>, count, N);
     for (int i = size_; i < count; ++i) data_[i] = value;
     size_ = count;
   }

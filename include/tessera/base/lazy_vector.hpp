@@ -44,7 +44,7 @@ template <class T, int N> class LazyVector {
   constexpr const T* end() const { return room_.elements + size_; }
 
   constexpr T& push_back(const T& value) {
-    if (size_ >= N) detail::more_than_a_list_holds<detail::list_limit<T, N>>(0, N);
+    if (size_ >= N) detail::more_than_a_list_holds(detail::list_limit<T, N>, 0, N);
     return *std::construct_at(room_.elements + size_++, value);
   }
   constexpr void pop_back() { --size_; }

@@ -34,12 +34,12 @@ struct ProgressUnit {
 inline std::function<void(Index, Index)> progress_bar(std::string title, bool speaks,
                                                       bool anywhere = false,
                                                       ProgressUnit counted = {}) {
-  if (!speaks || (!anywhere && ::isatty(STDERR_FILENO) == 0)) return [](Index, Index) {};
-  return [title = std::move(title), counted = std::move(counted), shown = -1](Index done,
-                                                                              Index total) mutable {
+  const bool draws = speaks && (anywhere || ::isatty(STDERR_FILENO) != 0);
+  return [title = std::move(title), counted = std::move(counted), draws, shown = -1](
+             Index done, Index total) mutable {
     const double part = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1;
     const int percent = static_cast<int>(100 * (part < 0 ? 0 : part > 1 ? 1 : part));
-    if (percent == shown) return;
+    if (!draws || percent == shown) return;
     shown = percent;
     const std::string filled(static_cast<std::size_t>(percent / 4), '=');
     const std::string open(static_cast<std::size_t>(25 - percent / 4), ' ');

@@ -60,7 +60,7 @@ class AxisList {
   constexpr AxisList() = default;
   constexpr AxisList(std::initializer_list<int> axes) {
     const int count = static_cast<int>(axes.size());
-    if (count > max_axes) detail::more_than_a_list_holds<detail::Limit::mesh_axes>(count, max_axes);
+    if (count > max_axes) detail::more_than_a_list_holds(detail::Limit::mesh_axes, count, max_axes);
     for (int axis : axes) push_back(axis);
   }
   constexpr int size() const { return static_cast<int>(bits_ >> 24); }
@@ -68,7 +68,7 @@ class AxisList {
   constexpr int operator[](int i) const { return static_cast<int>(bits_ >> (4 * i) & 0xfu); }
   constexpr void push_back(int axis) {
     const int count = size();
-    if (count >= max_axes) detail::more_than_a_list_holds<detail::Limit::mesh_axes>(0, max_axes);
+    if (count >= max_axes) detail::more_than_a_list_holds(detail::Limit::mesh_axes, 0, max_axes);
     bits_ |= static_cast<std::uint32_t>(axis) << (4 * count);
     bits_ += 1u << 24;
   }

@@ -127,7 +127,9 @@ template <class M> struct MeshSizes {
     if (static_cast<int>(sizes.size()) != M::rank)
       throw MeshError("a mesh of " + std::to_string(M::rank) + " axes is given " +
                       std::to_string(sizes.size()) + " sizes; give one for each axis");
-    shape = detail::shape_of<M>(std::vector<std::int64_t>(sizes.begin(), sizes.end()).data());
+    std::int64_t given[M::rank];
+    for (int a = 0; a < M::rank; ++a) given[a] = sizes[static_cast<std::size_t>(a)];
+    shape = detail::shape_of<M>(given);
   }
 };
 

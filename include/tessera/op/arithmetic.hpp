@@ -58,8 +58,9 @@ template <detail::OtherOperand A> auto operator/(const A& a, const detail::Place
 template <TypedTensor A> auto operator-(const A& a) {
   return detail::apply(fn::Negate{}, Where{}, a);
 }
-inline DynamicTensor operator-(const detail::PlacedTensor& a) {
-  return detail::apply(fn::Negate{}, a.where, a.tensor);
+/// A template, so that it is compiled where it is called.
+template <class F = fn::Negate> DynamicTensor operator-(const detail::PlacedTensor& a) {
+  return detail::apply(F{}, a.where, a.tensor);
 }
 
 // Functions of one or two tensors, or of a tensor and a number. Each returns a tensor of the

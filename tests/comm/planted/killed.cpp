@@ -3,7 +3,6 @@
 // processes: 3
 // says: process 1 .pid [0-9]+. ended first on its node, without a word
 // says: process 1: left all-reduce over data for sum .at user.cpp:8. in layer "encoder/attention", call
-// says: process 2: waits in all-reduce over data for sum .at user.cpp:9.
 #include <chrono>
 #include <csignal>
 #include <thread>

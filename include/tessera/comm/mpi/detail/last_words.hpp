@@ -25,39 +25,43 @@
 
 namespace tessera::detail {
 
-/// A process of the node: its number on the board, and what tells that it ends.
-struct Watched {
-  int process = 0;
-  std::int64_t pid = 0;
-  int pipe = -1;  ///< whose other end it holds; closed as it ends, before its memory is given back
+/// The processes of a node, and what tells that they end.
+struct WatchedProcesses {
+  std::vector<std::int64_t> facts;  ///< of each its pid, and its number on the board
+  std::vector<int>
+      pipes;  ///< whose other ends they hold: closed before a process's memory is freed
+
+  std::size_t size() const { return pipes.size(); }
+  pid_t pid(std::size_t i) const { return static_cast<pid_t>(facts[2 * i]); }
+  int number(std::size_t i) const { return static_cast<int>(facts[2 * i + 1]); }
 };
 
 /// Returns which process ended first, where it was `first` as far as the order of events tells: the
 /// launcher kills the others within a millisecond, and who waits ends faster than who has used much
 /// memory. So where `first` waited, and one alone did not, it was that one.
-inline const Watched& first_of(const std::vector<Watched>& processes, const Watched& first,
-                               const Blackboard& board) {
-  const auto waits = [&](const Watched& one) {
-    return board.read(one.process).activity == Activity::waits;
+inline std::size_t first_of(const WatchedProcesses& processes, std::size_t first,
+                            const Blackboard& board) {
+  const auto waits = [&](std::size_t i) {
+    return board.read(processes.number(i)).activity == Activity::waits;
   };
-  const Watched* busy = nullptr;
+  std::size_t busy = first;
   int count = 0;
-  for (const Watched& one : processes)
-    if (!waits(one)) busy = &one, ++count;
-  return waits(first) && count == 1 ? *busy : first;
+  for (std::size_t i = 0; i < processes.size(); ++i)
+    if (!waits(i)) busy = i, ++count;
+  return waits(first) && count == 1 ? busy : first;
 }
 
 /// Waits for the processes of this node to end.
-[[noreturn]] inline void wait_for_ends(const std::vector<Watched>& processes, Blackboard& board) {
+[[noreturn]] inline void wait_for_ends(const WatchedProcesses& processes, Blackboard& board) {
   // What is open here would stay open for the launcher, but for stderr.
   const auto most = static_cast<int>(::sysconf(_SC_OPEN_MAX));
   for (int file = 0; file < (most < 4096 ? most : 4096); ++file) {
     bool used = file == STDERR_FILENO;
-    for (const Watched& one : processes) used = used || file == one.pipe;
+    for (const int pipe : processes.pipes) used = used || file == pipe;
     if (!used) ::close(file);
   }
   const int events = ::epoll_create1(EPOLL_CLOEXEC);
-  std::size_t awaited = 0;
+  int awaited = 0;
   const auto await = [&](int file, std::size_t i) {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLONESHOT;
@@ -65,21 +69,20 @@ inline const Watched& first_of(const std::vector<Watched>& processes, const Watc
     if (file >= 0 && ::epoll_ctl(events, EPOLL_CTL_ADD, file, &event) == 0) ++awaited;
   };
   for (std::size_t i = 0; i < processes.size(); ++i) {
-    await(processes[i].pipe, i);
+    await(processes.pipes[i], i);
 #if defined(SYS_pidfd_open)
-    await(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(processes[i].pid), 0)), i);
+    await(static_cast<int>(::syscall(SYS_pidfd_open, processes.pid(i), 0)), i);
 #endif
   }
   for (; awaited > 0; --awaited) {
     epoll_event event{};  // they come in the order in which they happen
     while (::epoll_wait(events, &event, 1, -1) != 1) {
     }
-    const Watched& first = processes[event.data.u64];
-    if (board.read(first.process).activity == Activity::ended) continue;
-    const Watched& one = first_of(processes, first, board);
+    if (board.read(processes.number(event.data.u64)).activity == Activity::ended) continue;
+    const std::size_t one = first_of(processes, event.data.u64, board);
     if (!board.claim_report()) break;
-    const std::string text = "[tessera] process " + std::to_string(one.process) + " (pid " +
-                             std::to_string(one.pid) +
+    const std::string text = "[tessera] process " + std::to_string(processes.number(one)) +
+                             " (pid " + std::to_string(processes.pid(one)) +
                              ") ended first on its node, without a word: by a signal, _exit or "
                              "abort, as the launcher may "
                              "say below. What each did last:" +
@@ -97,30 +100,31 @@ inline void watch_ends(MPI_Comm node, int process, Blackboard& board) {
   check(MPI_Comm_rank(node, &own), "MPI_Comm_rank");
   check(MPI_Comm_size(node, &size), "MPI_Comm_size");
   if (size == 1) return;
-  std::vector<Watched> processes(static_cast<std::size_t>(size));
-  std::vector<int> ends(processes.size(), -1);  // for writing, which the processes hold
+  WatchedProcesses processes;
+  processes.pipes.assign(static_cast<std::size_t>(size), -1);
+  std::vector<int> ends = processes.pipes;  // for writing, which the processes hold
   for (std::size_t i = 0; own == 0 && i < ends.size(); ++i)
     if (int both[2]; ::pipe2(both, O_CLOEXEC) == 0) {
-      processes[i].pipe = both[0];
+      processes.pipes[i] = both[0];
       ends[i] = both[1];
     }
   check(MPI_Bcast(ends.data(), size, MPI_INT, 0, node), "MPI_Bcast");
-  std::int64_t facts[2] = {::getpid(), process};
-  std::vector<std::int64_t> all(2 * ends.size());
-  check(MPI_Allgather(facts, 2, MPI_INT64_T, all.data(), 2, MPI_INT64_T, node), "MPI_Allgather");
-  const std::string leader = "/proc/" + std::to_string(all[0]) + "/fd/";
-  const int end = ends[static_cast<std::size_t>(own)];
-  if (own != 0 && end >= 0)
-    (void)::open((leader + std::to_string(end)).c_str(), O_WRONLY | O_CLOEXEC);
+  const std::int64_t facts[2] = {::getpid(), process};
+  processes.facts.assign(2 * ends.size(), 0);
+  check(MPI_Allgather(facts, 2, MPI_INT64_T, processes.facts.data(), 2, MPI_INT64_T, node),
+        "MPI_Allgather");
+  if (const int end = ends[static_cast<std::size_t>(own)]; own != 0 && end >= 0) {
+    const std::string path =
+        "/proc/" + std::to_string(processes.pid(0)) + "/fd/" + std::to_string(end);
+    (void)::open(path.c_str(), O_WRONLY | O_CLOEXEC);  // until the process ends
+  }
   check(MPI_Barrier(node), "MPI_Barrier");  // all hold their ends
   if (own != 0) return;
+  bool shared = true;  // else the node has no memory for a board
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    processes[i].pid = all[2 * i];
-    processes[i].process = static_cast<int>(all[2 * i + 1]);
+    shared = shared && board.slot(processes.number(i)) >= 0;
     if (i > 0 && ends[i] >= 0) ::close(ends[i]);
   }
-  bool shared = true;  // else the node has no memory for a board
-  for (const Watched& one : processes) shared = shared && board.slot(one.process) >= 0;
   const pid_t first = shared ? ::fork() : -1;
   if (first == 0) {
     ::setsid();
@@ -128,8 +132,8 @@ inline void watch_ends(MPI_Comm node, int process, Blackboard& board) {
     wait_for_ends(processes, board);
   }
   if (first > 0) ::waitpid(first, nullptr, 0);
-  for (const Watched& one : processes)
-    if (one.pipe >= 0) ::close(one.pipe);
+  for (const int pipe : processes.pipes)
+    if (pipe >= 0) ::close(pipe);
 }
 
 }  // namespace tessera::detail

@@ -170,19 +170,20 @@ NodeMemory share_on_node(Index bytes, bool room, MPI_Comm comm, const Wait& wait
   bool there = !leads || file.make(facts);
   if (!room) facts.bytes = -1;
   constexpr int words = sizeof(FileFacts) / sizeof(std::int64_t);
-  std::vector<FileFacts> all(static_cast<std::size_t>(size));
+  std::vector<std::int64_t> all(words * static_cast<std::size_t>(size));
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallgather(&facts, words, MPI_INT64_T, all.data(), words, MPI_INT64_T, comm, &request),
         "MPI_Iallgather");
   wait(&request, "MPI_Iallgather");
 
   made.begins.push_back(0);
-  for (const FileFacts& one : all) {
-    if (one.bytes < 0) return {};
-    made.begins.push_back(made.begins.back() + round_up(one.bytes, NodeMemory::page));
+  for (std::size_t i = 0; i < all.size(); i += words) {  // the bytes of each
+    if (all[i] < 0) return {};
+    made.begins.push_back(made.begins.back() + round_up(all[i], NodeMemory::page));
   }
   const Index total = max_of(made.begins.back(), NodeMemory::page);
-  there = there && (leads ? file.resize(total) : file.open(all[0]));
+  there =
+      there && (leads ? file.resize(total) : file.open({all[0], all[1], all[2], all[3], all[4]}));
   if (there) made.all = file.map(total);
   int everywhere = made.all != nullptr ? 1 : 0;
   check(MPI_Iallreduce(MPI_IN_PLACE, &everywhere, 1, MPI_INT, MPI_MIN, comm, &request),
