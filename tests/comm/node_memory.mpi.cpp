@@ -18,7 +18,7 @@
 using namespace tessera;
 
 namespace {
-void wait(MPI_Request* request, const char* function) {
+void wait_for(MPI_Request* request, const char* function) {
   detail::check(MPI_Wait(request, MPI_STATUS_IGNORE), function);
 }
 int files_of_this_process() {
@@ -36,7 +36,7 @@ TEST_CASE("each process of a node writes its part of shared memory, and reads th
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const auto bytes_of = [](int rank) { return Index{5000} * (rank % 3); };  // some have none
   const detail::NodeMemory memory =
-      detail::share_on_node(bytes_of(own), true, MPI_COMM_WORLD, &wait);
+      detail::share_on_node(bytes_of(own), true, MPI_COMM_WORLD, &wait_for);
   REQUIRE(memory.all != nullptr);
   CHECK(files_of_this_process() == 0);
   CHECK(memory.own == own);
@@ -62,7 +62,8 @@ TEST_CASE("each process of a node writes its part of shared memory, and reads th
 TEST_CASE("memory that the others cannot reach without a name has one until all have it") {
   int own = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &own);
-  const detail::NodeMemory memory = detail::share_on_node(4096, true, MPI_COMM_WORLD, &wait, true);
+  const detail::NodeMemory memory =
+      detail::share_on_node(4096, true, MPI_COMM_WORLD, &wait_for, true);
   REQUIRE(memory.all != nullptr);
   *memory.part(own) = static_cast<std::byte>(own + 1);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -105,7 +106,7 @@ TEST_CASE("shared memory that one process cannot have, none has") {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   // More than any address space has, on one of them.
   const Index bytes = own == size - 1 ? Index{1} << 60 : 4096;
-  CHECK(detail::share_on_node(bytes, true, MPI_COMM_WORLD, &wait).all == nullptr);
-  CHECK(detail::share_on_node(4096, own != size - 1, MPI_COMM_WORLD, &wait).all == nullptr);
+  CHECK(detail::share_on_node(bytes, true, MPI_COMM_WORLD, &wait_for).all == nullptr);
+  CHECK(detail::share_on_node(4096, own != size - 1, MPI_COMM_WORLD, &wait_for).all == nullptr);
   CHECK(files_of_this_process() == 0);
 }
