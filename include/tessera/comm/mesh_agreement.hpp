@@ -166,10 +166,11 @@ class MeshAgreement : public MeshIdentity {
                        where);
   }
 
-  /// Shows on the blackboard that this process is within the layers of this path.
-  void show_layer(std::string_view path) {
+  /// Shows on the blackboard, if there is one, that this process is within the layers whose path
+  /// `path()` returns.
+  template <class Path> void show_layer(const Path& path) {
     Blackboard* const board = transport_ == nullptr ? nullptr : transport_->blackboard();
-    if (board != nullptr) board->layer(transport_->seat(), path);
+    if (board != nullptr) board->layer(transport_->seat(), path());
   }
 
  protected:
