@@ -12,6 +12,7 @@
 #include <string>
 
 #include <tessera/grad.hpp>
+#include <tessera/op/async.hpp>
 #include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
 
@@ -96,6 +97,11 @@ TEST_CASE("compiled functions, gradients and operators under way are looked at")
             "makes an infinity of finite operands: element [0, 0]"));
   CHECK(has(said([](const auto&, const X& x) {
               (void)compile([](const X& v) { return log(v * 2.0f); })(x);
+            }),
+            "Log: the operator makes an infinity"));
+  CHECK(has(said([](const auto&, const X& x) {
+              auto pending = async([&] { return reshard<P<_, model>>(log(x)); });
+              (void)pending.wait();
             }),
             "Log: the operator makes an infinity"));
 }
