@@ -49,11 +49,13 @@ void each_missing(const Blackboard& board, const std::vector<CallState>& states,
 }
 
 /// Prints a warning when process `process` has waited for 45 seconds, or half of a limit below 90,
-/// and no process of its node has told so recently. It names the processes of the
-/// node that it waits for and that are in no call: they compute, or loop without end.
+/// and no process of its node has told so recently. It names the processes of the node that it
+/// waits for and that are in no call: they compute, or loop without end. A limit below 2 seconds,
+/// or one that is nearly reached, speaks for itself.
 inline void tell_of_delay(Blackboard& board, int process, double waited, double limit) {
   const double patience = limit > 0 && limit < 90 ? limit / 2 : 45;
-  if (waited < patience || !board.claim_notice(static_cast<std::int64_t>(1e9 * patience))) return;
+  if (waited < patience || patience < 1 || (limit > 0 && waited > 0.75 * limit)) return;
+  if (!board.claim_notice(static_cast<std::int64_t>(1e9 * patience))) return;
   const std::vector<CallState> states = states_on(board);
   std::string late;
   each_missing(board, states, static_cast<std::size_t>(process), [&](std::size_t q) {
