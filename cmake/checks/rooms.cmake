@@ -50,7 +50,7 @@ set(worlds kokkos mpi blas dnnl cuda simd fmt system)
 set(comm_promises check complaint dry environment ledger loopback/loopback mesh_core mesh_options mpi/transport run_main
     shared/setting transport wait)
 list(APPEND comm_promises detail/mesh_calls mpi/detail/environment mpi/detail/transport)  # which hold the bodies
-set(kernel_promises fill_index lane map_several)
+set(kernel_promises fill_index lane map_several use_element)
 set(plan_promises check/check_boxes check/shape_verdict check/verdict convolution deduce einsum equation kind loop operation plan
     plan_options process_classes product region/halo region/region_transfer region/shape region/window_settings sort text typed_call
     move/together work/contraction work/instruction work/instruction_list work/instructions

@@ -139,10 +139,10 @@ TEST_CASE("safetensors: what other writers put there is passed by") {
       R"(,"more":{"a":[1,-2.5e-3,0,1E+9,true,false,null,{}],"b":"]}","c":[]},"less":0.5)";
   CHECK(header("{" + tensor("x", floats + more) + "}", 24).find("x")->shape ==
         std::vector<Index>{2, 3});
-  const SafetensorsHeader narrow = header(
-      "{" + tensor("q", R"("dtype":"F4","shape":[4,4],"data_offsets":[24,32])") + "," +
-          tensor("x", floats) + "}",
-      32);
+  const SafetensorsHeader narrow =
+      header("{" + tensor("q", R"("dtype":"F4","shape":[4,4],"data_offsets":[24,32])") + "," +
+                 tensor("x", floats) + "}",
+             32);
   CHECK(narrow.find("q")->other_type == "F4");
   CHECK(narrow.find("x")->other_type == "");
 }
@@ -152,8 +152,9 @@ TEST_CASE("UTF-8 is told from other bytes, and printed") {
   for (const char* text : {"", "a", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
                            "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
     CHECK(is_utf8(text));
-  for (const char* text : {"\x80", "\xc1\xbf", "\xc2", "\xc2z", "\xe0\x9f\xbf", "\xed\xa0\x80",
-                           "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xe2\x82"})
+  for (const char* text :
+       {"\x80", "\xc1\xbf", "\xc2", "\xc2z", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xe2\x82"})
     CHECK_FALSE(is_utf8(text));
   CHECK(printable("Gewichte für Käse €😀") == "Gewichte für Käse €😀");
   CHECK(printable("a\nb\xff\x7f") == "a?b??");

@@ -148,16 +148,18 @@ TEST_CASE_TEMPLATE("loops give the bits of calls, of functions that fuse and of 
 }
 
 TEST_CASE("powers of floats") {
+  // As elsewhere, a part of the cases but where all are asked for.
+  const std::uint64_t step = std::getenv("TESSERA_TEST_CASES") != nullptr ? 1009 : 8009;
   for (const float y : {2.0f, 3.0f, 0.5f, -1.5f, 0.3f, 17.0f, -7.0f, 1e-10f, -1e-30f, 1e5f, 4.1e6f,
                         -4.2e6f, -100.25f, 4194303.5f, 8388607.0f}) {
     CAPTURE(y);
     CHECK(worst([y](float x) { return fn::Pow{}(x, y); },
-                [y](double x) { return std::pow(x, static_cast<double>(y)); }) <= 1);
+                [y](double x) { return std::pow(x, static_cast<double>(y)); }, step) <= 1);
   }
   for (const float x : {2.0f, 0.3f, -1.5f, 1.0000001f, -1.0f, 1e-30f}) {
     CAPTURE(x);
     CHECK(worst([x](float y) { return fn::Pow{}(x, y); },
-                [x](double y) { return std::pow(static_cast<double>(x), y); }) <= 1);
+                [x](double y) { return std::pow(static_cast<double>(x), y); }, step) <= 1);
   }
   for (const float x : edges)
     for (const float y : edges) {

@@ -119,15 +119,15 @@ TEST_CASE("a tool sees every kernel on the instance given") {
   test::Random random(3);
   const test::Buffer<float> x(test::small_numbers<float>(random, line[0]));
   const test::Buffer<float> y(std::vector<float>(static_cast<std::size_t>(line[0])));
+  const detail::LocalSort first{.outer = 1, .n = line[0], .limit = 4};
+  const test::Buffer<std::int64_t> words(std::vector<std::int64_t>(
+      static_cast<std::size_t>(first.scratch_bytes(sizeof(float), false) / 8)));
   const auto run_all = [&] {
     detail::StridedCopy some[20];
     for (int i = 0; i < 20; ++i) some[i] = {{Index{1} << 12}, i << 12, {1}, i << 12, {1}};
     detail::copy(DType::f32, x.data(), y.data(), some, 20);
     detail::fill_zeros(y.data(), 4);
     detail::reduce(DType::f32, Reduction::sum, {{}, {}, line, {1}}, x.data(), y.data());
-    const detail::LocalSort first{.outer = 1, .n = line[0], .limit = 4};
-    const test::Buffer<std::int64_t> words(std::vector<std::int64_t>(
-        static_cast<std::size_t>(first.scratch_bytes(sizeof(float), false) / 8)));
     detail::sort(DType::f32, first, x.data(), y.data(), words.data());
   };
   for (Lane* there : {&lane(), &lane_of(space)}) {

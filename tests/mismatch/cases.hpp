@@ -270,13 +270,13 @@ inline const Deviation different_calls[] = {
     {"the scalar",
      [](const Part& p) {
        const auto x = zeros<ShardedTensor<float, Grid, P<rows, _>>>(p.mesh(), 6, 6);
-       (void)(x * (p.odd ? 3.0f : 0.5f));
+       (void)maximum(x, p.odd ? 3.0f : 0.5f);
      },
      " with 0.5", " with 3"},
     {"a number of the user's function",
      [](const Part& p) {
        const auto x = matrix(p.mesh());
-       map_dynamic<float>("ij->ij", TimesPlus{2, p.odd ? 3 : 4}, split_rows(), x);
+       map_dynamic<float>("ij->ij", TimesPlus{2, p.odd ? 3.0f : 4.0f}, split_rows(), x);
      },
      " with bytes 4080000040000000", " with bytes 4040000040000000"},
     {"a number that the user's function names",

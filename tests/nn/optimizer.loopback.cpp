@@ -275,8 +275,8 @@ TEST_CASE("state goes to another mesh and policy: lines of elements too, and the
     Tree tree = tree_of<double>(mesh, weights, whole_weights());
     Optimizer<Adam, UpdatePolicy> optimizer(Adam{.rate = 0.1}, tree, options(), UpdatePolicy{});
     for (int t = 1; t <= 5; ++t)
-      optimizer.step(tree, tree_of<double>(mesh, gradients(t, optimizer.loss_scale()),
-                                           whole_weights()));
+      optimizer.step(tree,
+                     tree_of<double>(mesh, gradients(t, optimizer.loss_scale()), whole_weights()));
     for (const DynamicTensor& w : tree) wanted.push_back(host_values<double>(w));
     CHECK(optimizer.report().scale == 64);  // twice two good steps
   });
@@ -297,9 +297,9 @@ TEST_CASE("state goes to another mesh and policy: lines of elements too, and the
         optimizer.resume(facts);
       }
       world->barrier();  // all have read
-      optimizer.step(tree, tree_of<double>(mesh, gradients(static_cast<int>(r) + 1,
-                                                           optimizer.loss_scale()),
-                                           whole_weights()));
+      optimizer.step(
+          tree, tree_of<double>(mesh, gradients(static_cast<int>(r) + 1, optimizer.loss_scale()),
+                                whole_weights()));
       std::vector<std::pair<std::string, HostTensor<double>>> kept;
       optimizer.for_each_state([&](const std::string& path, const DynamicTensor& one) {
         kept.push_back({path, to_host<double>(one)});

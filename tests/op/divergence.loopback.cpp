@@ -51,7 +51,8 @@ double longest = 0;
 /// Returns what is wrong with how a program ends, or nothing.
 std::string fault(const Divergence& d, int processes, int odd, Shared shared) {
   const Ending ending = ending_of(processes, [&](std::shared_ptr<Transport> world) {
-    Part part{world, sizes<Grid>(processes, 1), world->process() == odd, Check::normal, shared};
+    Part part{world, sizes<mismatch::Grid>(processes, 1), world->process() == odd, Check::normal,
+              shared};
     run(d, part, [] {});
   });
   longest = std::max(longest, ending.seconds);
@@ -123,7 +124,7 @@ TEST_CASE("an operator less of a hundred that are alike shows when the others en
 TEST_CASE("level none goes without, and what is no divergence is none") {
   const auto both = [](Check check, auto program) {
     return ending_of(4, [&](std::shared_ptr<Transport> world) {
-      program(Part{world, sizes<Grid>(2, 2), world->process() == 3, check});
+      program(Part{world, sizes<mismatch::Grid>(2, 2), world->process() == 3, check});
     });
   };
   const auto sums = [](const Part& p) {
@@ -163,13 +164,14 @@ TEST_CASE("processes of one mesh that go far ahead of others are not taken for o
   // Rows of a grid communicate among themselves: one may be hundreds of operators ahead.
   const Ending ending = ending_of(4, [](std::shared_ptr<Transport> world) {
     const bool slow = world->process() < 2;
-    const Part part{world, sizes<Grid>(2, 2), false, Check::normal};
+    const Part part{world, sizes<mismatch::Grid>(2, 2), false, Check::normal};
     const auto mesh = part.mesh();
     const auto x = matrix(mesh, DType::f32, {6, 6}, split_columns());
     for (int step = 0; step < 400; ++step) {
-      reduce<Sum>("ij->j", matrix(mesh, DType::f32, {6, 6}, detail::lower<Grid, P<columns, _>>()),
+      reduce<Sum>("ij->j",
+                  matrix(mesh, DType::f32, {6, 6}, detail::lower<mismatch::Grid, P<columns, _>>()),
                   whole(1));
-      reshard(x, detail::lower<Grid, P<_, _>>());
+      reshard(x, detail::lower<mismatch::Grid, P<_, _>>());
       if (slow && step % 40 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   });
@@ -183,7 +185,7 @@ TEST_CASE("between nodes operators are compared every 64th time") {
     const Ending ending = ending_of(
         3,
         [&](std::shared_ptr<Transport> world) {
-          const Part part{world, sizes<Grid>(3, 1), world->process() == 1, Check::normal};
+          const Part part{world, sizes<mismatch::Grid>(3, 1), world->process() == 1, Check::normal};
           const auto mesh = part.mesh();
           const auto x = matrix(mesh), y = matrix(mesh);
           for (int step = 0; step < 130; ++step)
@@ -200,7 +202,7 @@ TEST_CASE("between nodes operators are compared every 64th time") {
 TEST_CASE("a mesh belongs to the thread that made it") {
   std::string text = "nothing was thrown";
   run_loopback(2, [&](std::shared_ptr<Transport> world) {
-    const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 1));
+    const auto mesh = make_mesh<mismatch::Grid>(world, sizes<mismatch::Grid>(2, 1));
     const auto x = matrix(mesh);
     if (world->process() == 0)
       std::thread([&] {

@@ -15,12 +15,13 @@ using namespace mismatch;
 
 namespace {
 
-const MeshSizes<Grid> meshes[] = {sizes<Grid>(2, 1), sizes<Grid>(1, 3), sizes<Grid>(2, 2),
-                                  sizes<Grid>(3, 2)};
+const MeshSizes<mismatch::Grid> meshes[] = {
+    sizes<mismatch::Grid>(2, 1), sizes<mismatch::Grid>(1, 3), sizes<mismatch::Grid>(2, 2),
+    sizes<mismatch::Grid>(3, 2)};
 
 /// Runs a program in which process `odd` deviates; returns what each process ended with.
-std::vector<std::string> endings(const MeshSizes<Grid>& size, int odd, void (*program)(const Part&),
-                                 double limit = 20) {
+std::vector<std::string> endings(const MeshSizes<mismatch::Grid>& size, int odd,
+                                 void (*program)(const Part&), double limit = 20) {
   std::vector<std::string> texts(static_cast<std::size_t>(size.shape.processes()), "returned");
   try {
     run_loopback(size.shape.processes(),
@@ -40,7 +41,7 @@ std::vector<std::string> endings(const MeshSizes<Grid>& size, int odd, void (*pr
 }
 
 /// Returns what is wrong with the endings of processes of which one deviated.
-std::string told_both(const Deviation& d, const MeshSizes<Grid>& size, int odd) {
+std::string told_both(const Deviation& d, const MeshSizes<mismatch::Grid>& size, int odd) {
   const std::vector<std::string> texts = endings(size, odd, d.run);
   for (int process = 0; process < size.shape.processes(); ++process) {
     const std::string& text = texts[static_cast<std::size_t>(process)];
@@ -61,7 +62,7 @@ std::string told_both(const Deviation& d, const MeshSizes<Grid>& size, int odd) 
 template <std::size_t N> int check_all(const Deviation (&deviations)[N]) {
   int count = 0;
   for (const Deviation& d : deviations)
-    for (const MeshSizes<Grid>& size : meshes)
+    for (const MeshSizes<mismatch::Grid>& size : meshes)
       for (const int odd : {0, size.shape.processes() - 1}) {
         const std::string text = told_both(d, size, odd);
         CHECK_MESSAGE(text.empty(), text);
@@ -101,7 +102,7 @@ TEST_CASE("padding and pointers of a function differ on processes, and are no nu
   run_loopback(3, [](std::shared_ptr<Transport> world) {
     MeshOptions options;
     options.check = Check::heavy;
-    const auto mesh = make_mesh<Grid>(world, sizes<Grid>(3, 1), options);
+    const auto mesh = make_mesh<mismatch::Grid>(world, sizes<mismatch::Grid>(3, 1), options);
     const std::vector<double> own(static_cast<std::size_t>(world->process() + 1), 1);
     alignas(Padded) unsigned char memory[sizeof(Padded)];
     std::memset(memory, 17 * (world->process() + 1), sizeof memory);
@@ -110,7 +111,7 @@ TEST_CASE("padding and pointers of a function differ on processes, and are no nu
     f.more = 3;
     f.table = own.data();
     f.sign = '-';
-    const auto x = zeros<ShardedTensor<double, Grid, P<rows, _>>>(mesh, 6, 6);
+    const auto x = zeros<ShardedTensor<double, mismatch::Grid, P<rows, _>>>(mesh, 6, 6);
     const auto y = map(f, x);
     const double more = 3;
     const auto z =
@@ -125,14 +126,14 @@ TEST_CASE("padding and pointers of a function differ on processes, and are no nu
 }
 
 TEST_CASE("an operator's error names the place of the call, the process and its coordinates") {
-  const auto texts = endings(sizes<Grid>(2, 2), 3, [](const Part& p) {
+  const auto texts = endings(sizes<mismatch::Grid>(2, 2), 3, [](const Part& p) {
     const auto x = matrix(p.mesh());
     reduce<Sum>(p.odd ? "ij->j" : "ij->i", x);
   });
   CHECK(has(texts[3], "(at mismatch.loopback.cpp:"));
   CHECK(has(texts[3], "on process 3: rows=1, columns=1)"));
   CHECK(has(texts[0], "on process 0: rows=0, columns=0)"));
-  const auto shapes = endings(sizes<Grid>(1, 2), -1, [](const Part& p) {
+  const auto shapes = endings(sizes<mismatch::Grid>(1, 2), -1, [](const Part& p) {
     const auto mesh = p.mesh();
     einsum("ik,kj->ij", matrix(mesh), matrix(mesh, DType::f32, {5, 6}), whole(2));
   });
@@ -141,11 +142,11 @@ TEST_CASE("an operator's error names the place of the call, the process and its 
 }
 
 TEST_CASE("typed operators and maps name the place of the call") {
-  using Real = ShardedTensor<float, Grid, P<rows, _>>;
+  using Real = ShardedTensor<float, mismatch::Grid, P<rows, _>>;
   const auto place = [](auto call) {
     std::string text = "nothing was thrown";
     run_loopback(1, [&](std::shared_ptr<Transport> world) {
-      const auto mesh = make_mesh<Grid>(world, sizes<Grid>(1, 1));
+      const auto mesh = make_mesh<mismatch::Grid>(world, sizes<mismatch::Grid>(1, 1));
       try {
         call(zeros<Real>(mesh, 4, 3), zeros<Real>(mesh, 4, 2));
       } catch (const Error& error) {
@@ -167,7 +168,7 @@ TEST_CASE("typed operators and maps name the place of the call") {
 }
 
 TEST_CASE("a tensor more on one process is nobody else's matter") {
-  const auto texts = endings(sizes<Grid>(2, 2), 1, [](const Part& p) {
+  const auto texts = endings(sizes<mismatch::Grid>(2, 2), 1, [](const Part& p) {
     const auto mesh = p.mesh();
     const auto x = matrix(mesh);
     if (p.odd) matrix(mesh, DType::f64, {100, 3});
@@ -178,7 +179,7 @@ TEST_CASE("a tensor more on one process is nobody else's matter") {
 
 TEST_CASE("a process that throws, whatever it throws, ends the others' waits") {
   for (int odd = 0; odd < 4; ++odd) {
-    const auto texts = endings(sizes<Grid>(2, 2), odd, [](const Part& p) {
+    const auto texts = endings(sizes<mismatch::Grid>(2, 2), odd, [](const Part& p) {
       const auto x = matrix(p.mesh());
       reduce<Sum>("ij->j", x, whole(1));
       if (p.odd) throw std::runtime_error("planted");
@@ -206,7 +207,7 @@ TEST_CASE("a process that throws, whatever it throws, ends the others' waits") {
 
 TEST_CASE("a process that has returned is not waited for") {
   for (int odd = 0; odd < 4; ++odd) {
-    const auto texts = endings(sizes<Grid>(2, 2), odd, [](const Part& p) {
+    const auto texts = endings(sizes<mismatch::Grid>(2, 2), odd, [](const Part& p) {
       const auto x = matrix(p.mesh());
       if (p.odd) return;
       reduce<Sum>("ij->j", x, whole(1));
@@ -223,7 +224,7 @@ TEST_CASE("a process that has returned is not waited for") {
 TEST_CASE("a process that makes a mesh more stands in another call: found without the limit") {
   for (const bool first : {true, false}) {
     const auto texts = endings(
-        sizes<Grid>(2, 1), first ? 0 : 1,
+        sizes<mismatch::Grid>(2, 1), first ? 0 : 1,
         [](const Part& p) {
           const auto x = matrix(p.mesh());
           if (p.odd) p.mesh();
@@ -239,7 +240,7 @@ TEST_CASE("a process that makes a mesh more stands in another call: found withou
 
 TEST_CASE("a process that computes for long is waited for to the limit") {
   const auto texts = endings(
-      sizes<Grid>(2, 1), 1,
+      sizes<mismatch::Grid>(2, 1), 1,
       [](const Part& p) {
         const auto x = matrix(p.mesh());
         if (p.odd) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
@@ -248,7 +249,7 @@ TEST_CASE("a process that computes for long is waited for to the limit") {
       0.4);
   CHECK(has(texts[0], "process 0 has waited longer than the limit of 0.4 s"));
   const auto patient = endings(
-      sizes<Grid>(2, 1), 1,
+      sizes<mismatch::Grid>(2, 1), 1,
       [](const Part& p) {
         const auto x = matrix(p.mesh());
         if (p.odd) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
@@ -260,7 +261,7 @@ TEST_CASE("a process that computes for long is waited for to the limit") {
 }
 
 TEST_CASE("a user's error on one process alone ends all, though nobody compares operators") {
-  const auto texts = endings(sizes<Grid>(2, 2), 2, [](const Part& part) {
+  const auto texts = endings(sizes<mismatch::Grid>(2, 2), 2, [](const Part& part) {
     Part p = part;
     p.check = Check::normal;
     const auto mesh = p.mesh();

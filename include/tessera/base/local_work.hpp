@@ -150,8 +150,7 @@ struct LocalSort {
   }
   /// Returns the bytes of all these words.
   constexpr Index scratch_bytes(Index unit, bool placed) const {
-    return outer * inner == 0 ? 0
-                              : saturating_mul(at_once(unit, placed), line_bytes(unit, placed));
+    return outer * inner == 0 ? 0 : saturating_mul(at_once(unit, placed), line_bytes(unit, placed));
   }
 };
 

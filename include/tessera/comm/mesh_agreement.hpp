@@ -166,11 +166,11 @@ class MeshAgreement : public MeshIdentity {
                        where);
   }
 
-  /// Shows on the blackboard, if there is one, that this process is within the layers whose path
-  /// `path()` returns.
-  template <class Path> void show_layer(const Path& path) {
-    Blackboard* const board = transport_ == nullptr ? nullptr : transport_->blackboard();
-    if (board != nullptr) board->layer(transport_->seat(), path());
+  /// Returns whether there is a blackboard to show layers on.
+  bool shows_layers() const { return transport_ != nullptr && transport_->blackboard() != nullptr; }
+  /// Shows on it that this process is within the layers of this path.
+  void show_layer(std::string_view path) {
+    transport_->blackboard()->layer(transport_->seat(), path);
   }
 
  protected:

@@ -43,7 +43,7 @@ template <class F> class GradientUnder {
     };
     for_each_tensor(follow, tree);
     Result value = run.forward([&] { return f_(tree, more...); });
-    run.back(loss_of(value));
+    run.back(loss_among(value));
     std::vector<DynamicTensor> gradients;
     for (TensorCore& one : run.gradients()) gradients.emplace_back(std::move(one));
     return ValueAndGradient<Result, std::vector<DynamicTensor>>{std::move(value),

@@ -53,7 +53,7 @@ template <class F, int... I> class GradientOf {
     Differentiation run(where_);
     (run.follow(std::get<I>(given)), ...);
     Result value = run.forward([&] { return f_(arguments...); });
-    run.back(loss_of(value));
+    run.back(loss_among(value));
     if constexpr (sizeof...(I) == 1)
       return ValueAndGradient<
           Result,

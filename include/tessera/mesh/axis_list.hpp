@@ -12,6 +12,7 @@
 #include <bit>
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 
 #include <tessera/base/fixed_vector.hpp>
 
@@ -20,7 +21,8 @@ namespace tessera {
 /// Most axes a mesh may have.
 inline constexpr int max_axes = 6;
 namespace detail {
-template <class T> inline constexpr Limit list_limit<T, max_axes> = Limit::mesh_axes;
+template <> inline constexpr Limit list_limit<int, max_axes> = Limit::mesh_axes;
+template <> inline constexpr Limit list_limit<std::string_view, max_axes> = Limit::mesh_axes;
 }  // namespace detail
 
 /// A set of mesh axes, by their index in the mesh.

@@ -3,7 +3,8 @@
 /// @file
 /// A function of two operands of which one is a number: the function of the other one.
 ///
-///     detail::beside<fn::Greater, 1, std::int8_t>({}, 200, {"greater", where})(100) == false
+///     const auto above = detail::beside<fn::Greater, 1, std::int8_t>({}, 200, {"greater", where});
+///     above(std::int8_t{100}) == false
 ///
 /// Laws: comparisons of integers with a number are exact, whatever the number: a fraction, an
 /// infinity, NaN, or beyond the type's ends. The larger or smaller of integers and a number, and a

@@ -288,8 +288,8 @@ class Layer {
 
   /// Tells the other processes of the node, for reports.
   void show() const {
-    if (layers_->shown_by != nullptr)
-      layers_->shown_by->show_layer([this] { return detail::path_of(layers_->innermost); });
+    if (layers_->shown_by != nullptr && layers_->shown_by->shows_layers())
+      layers_->shown_by->show_layer(detail::path_of(layers_->innermost));
   }
 
   detail::ToolRegion region_;

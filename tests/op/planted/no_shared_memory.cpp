@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What: /dev/shm is full: no window, no shared arena, no common blackboard, the same results; and
-// a process that does not come is still noticed.
+// What: /dev/shm is full: no window, no shared arena, the same results; and a process that does
+// not come is still noticed, by the blackboard, which needs no name there.
 // processes: 3
 // program: its own
 // says: the sum is 4950, through shared memory went 0 bytes, the arena has 0
 // says: has waited longer than the limit of 1 s
 // says: .at no_shared_memory.cpp:
-// says: unknown .another node.
+// says: process 2: left all-reduce over data .* and has not called since
 #include <mpi.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>

@@ -63,8 +63,7 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
     digest = mix(digest, static_cast<std::uint64_t>(part));
   for (const std::int64_t value :
        {options.arena_bytes, options.workspace_limit, static_cast<std::int64_t>(options.strict),
-        static_cast<std::int64_t>(options.narrow_parts),
-        static_cast<std::int64_t>(options.find),
+        static_cast<std::int64_t>(options.narrow_parts), static_cast<std::int64_t>(options.find),
         static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
         static_cast<std::int64_t>(transport.settings().shared),
         static_cast<std::int64_t>(options.find_nodes),

@@ -21,11 +21,11 @@
 namespace tessera::detail {
 
 /// The scalar that a function returns: its result, or the first of a tuple.
-template <class R> const auto& loss_of(const R& result) {
+template <class R> const auto& loss_among(const R& result) {
   if constexpr (is_tensor<R>)
     return result;
   else
-    return loss_of(std::get<0>(result));
+    return loss_among(std::get<0>(result));
 }
 
 /// What becomes of arguments without a gradient, and of tensors that are given twice: an error, or

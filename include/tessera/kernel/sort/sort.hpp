@@ -10,9 +10,9 @@
 /// The host orders words of key and place, in memory that the caller gives. A device orders places
 /// in scratch memory of its lane, of 8 bytes an element.
 ///
-/// Laws: nothing is allocated on the host. NaNs come last, in either direction. order(): equal elements keep their order, -0 and 0
-/// too. sort() has no positions: equal elements with different bits are in the order of
-/// detail/sort_key.hpp, -0 before 0.
+/// Laws: nothing is allocated on the host. NaNs come last, in either direction. order(): equal
+/// elements keep their order, -0 and 0 too. sort() has no positions: equal elements with different
+/// bits are in the order of detail/sort_key.hpp, -0 before 0.
 #include <algorithm>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -133,9 +133,9 @@ void sort_lines(const LocalSort& work, const T* from, PositionArray places, T* v
     const Index grain = max_of(1, 4096 / max_of(1, work.n));  // lines
     const Index most = min_of(host_threads(), work.at_once(sizeof(T), places.there()));
     const Index parts = max_of(1, min_of(most, work.outer * work.inner / grain));
-    launch("tessera::sort", parts, 1,
-           SortLines<T>{work, from, places, values, positions, static_cast<std::byte*>(words),
-                        parts});
+    launch(
+        "tessera::sort", parts, 1,
+        SortLines<T>{work, from, places, values, positions, static_cast<std::byte*>(words), parts});
   } else {
     const Scratch<std::int64_t> order(work.outer * work.n * work.inner);
     sort_places(work, from, places, values != nullptr, order.data());

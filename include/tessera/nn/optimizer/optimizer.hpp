@@ -19,7 +19,6 @@
 /// calls and the loss's scale. Source: Xu et al., "Automatic Cross-Replica Sharding of Weight
 /// Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et al. 2020), section 5.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -28,58 +27,14 @@
 #include <vector>
 
 #include <tessera/grad/gradient_under.hpp>
+#include <tessera/nn/optimizer/facts.hpp>
 #include <tessera/nn/optimizer/gradient_norm.hpp>
-#include <tessera/nn/optimizer/loss_scale.hpp>
+#include <tessera/nn/optimizer/step_report.hpp>
 #include <tessera/nn/optimizer/update_policy.hpp>
 #include <tessera/op/reshape.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {
-
-namespace detail {
-/// Returns the shortest text that reads as the same number.
-inline std::string shortest_text(double x) {
-  char text[32];
-  return std::string(text, std::to_chars(text, text + sizeof text, x).ptr);
-}
-/// Returns a fact as a number. Throws UsageError where it is none.
-template <class T>
-T number_of_fact(const std::map<std::string, std::string>& facts, const char* key, Where where) {
-  const auto said = facts.find(key);
-  T value{};
-  const std::string text = said == facts.end() ? "" : said->second;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || read.ec != std::errc{} || read.ptr != text.data() + text.size())
-    throw UsageError("an optimizer is resumed from facts " +
-                         (text.empty() ? "without " + std::string(key)
-                                       : "whose " + std::string(key) + " is \"" + text + "\"") +
-                         "; write what its facts() returns with its state",
-                     where);
-  return value;
-}
-}  // namespace detail
-
-struct OptimizerOptions {
-  double clip = 0;     ///< the greatest norm of all gradients together; 0: any
-  bool finite = true;  ///< whether gradients that are not finite are found, and their step skipped
-  LossScale scale = {};  ///< of the loss: the caller multiplies it by loss_scale()
-  /// Half types: a master in float is kept under the update's sharding, and the weight is made of
-  /// it (Micikevicius et al. 2018), so that gathers and gradients stay narrow.
-  bool master = true;
-};
-
-/// A step that was not taken.
-struct SkippedStep {
-  Index step = 0;                  ///< which call of step() it was, from 1
-  std::vector<std::string> paths;  ///< of the tensors whose gradients are not finite
-};
-struct StepReport {
-  Index calls = 0;    ///< of step()
-  Index updates = 0;  ///< calls that were not skipped
-  double norm = 0;    ///< of all gradients of the last call that could be read, without the scale
-  double scale = 1;   ///< of the loss from now on
-  std::vector<SkippedStep> skipped;  ///< since the last report
-};
 
 /// `Rule`: Sgd, Adam, AdamW, Lars, Adafactor or one like them. `Policy`: a type of
 /// update_policy.hpp, or UpdatePolicy, whose value is then given. Meaning: one object, one tree of
@@ -183,8 +138,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
         else if (tensor.core().storage() != shown.storage())
           core = share_of(w, tensor.core(), site);
       };
-      for (std::size_t k = 0; k < w.auxiliary.size(); ++k)
-        call(std::to_string(k), w.auxiliary[k]);
+      for (std::size_t k = 0; k < w.auxiliary.size(); ++k) call(std::to_string(k), w.auxiliary[k]);
       if (w.master.defined()) call("master", w.master);
     }
   }
@@ -269,8 +223,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   }
   /// Returns a line of elements as a tensor of the weight's extents, split as evenly.
   TensorCore of_weight(const Weight& w, const TensorCore& line, detail::CallSite site) const {
-    const ops::Reshape back{
-        w.desc.extents, detail::sharded_update(w.desc, policy_.axes, line.mesh()->shape())};
+    const ops::Reshape back{w.desc.extents,
+                            detail::sharded_update(w.desc, policy_.axes, line.mesh()->shape())};
     return detail::run({back, {&line}, site});
   }
   static TensorCore moved(const TensorCore& x, const Sharding& to, detail::CallSite site) {

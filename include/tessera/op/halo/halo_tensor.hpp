@@ -250,7 +250,7 @@ template <TypedTensor A> class HaloTensor : public DynamicHaloTensor {
   Index size() const { return volume(extents()); }
   static constexpr const Sharding& sharding() { return A::sharding(); }
   /// Members of a ShardedTensor that a HaloTensor lacks.
-  template <class Never = void> value_type* data() const {
+  template <class Never = void> value_type* data(Where = {}) const {
     static_assert(!std::is_void_v<Never>,
                   "[tessera] the elements of a halo tensor that a process owns are not contiguous; "
                   "use view() or interior(), or a copy by tensor()");

@@ -5,7 +5,7 @@
 /// under every move. The forward map (to whom a process sends) and the inverse map (from whom it
 /// receives) visit only the peers that share elements.
 ///
-///     detail::for_each_receiver(extents, from, to, mesh, at,
+///     detail::for_each_receiver(extents, from, to, group, mesh, at,
 ///                       [](const Coordinates& peer, const Box& box) {});
 ///
 /// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives (its
@@ -83,8 +83,8 @@ struct SharedSending {
   int dim = 0;  ///< along which every box is cut: the longest, where boxes are largest
 
   /// Of an exchange over `group`: its axes that do not split the source.
-  constexpr SharedSending(const Extents& extents, const Sharding& from, const Sharding& to, AxisSet group,
-                    const MeshShape& mesh)
+  constexpr SharedSending(const Extents& extents, const Sharding& from, const Sharding& to,
+                          AxisSet group, const MeshShape& mesh)
       : axes(group - from.used()) {
     if (axes.empty()) return;
     const Coordinates origin(mesh.rank(), 0);
@@ -309,8 +309,8 @@ constexpr SentTo sent(const Extents& extents, const Sharding& from, const Shardi
 /// Returns the same where the owners of a box share the sending: to the members that need it, less
 /// those that hold it.
 constexpr SentTo sent_shared(const Extents& extents, const Sharding& from, const Sharding& to,
-                             const SharedSending& sharing, const MeshShape& mesh, const Coordinates& self,
-                             const AxisGroup& group) {
+                             const SharedSending& sharing, const MeshShape& mesh,
+                             const Coordinates& self, const AxisGroup& group) {
   const Box mine = block(extents, from, mesh, self);
   const auto without = [](AxisGroup some, AxisSet axes) {
     some.axes = some.axes - axes;
