@@ -25,7 +25,10 @@ using Grid = Mesh<data, model>;
 using U = Under<float, Grid, TensorParallel<data, model>>;
 using Ids = U::Of<std::int32_t, logical::batch, logical::sequence>;
 
-constexpr Index batch = 8, sequence = 256, embed = 256, heads = 8, hidden = 1024, vocabulary = 256;
+// On a device: sequence 1024, d 1024, 16 heads, feed-forward 4096, vocabulary 8192, which fill it.
+constexpr bool host = kernels_on_host;
+constexpr Index batch = 8, sequence = host ? 256 : 1024, embed = host ? 256 : 1024,
+                heads = host ? 8 : 16, hidden = 4 * embed, vocabulary = host ? 256 : 8192;
 
 struct Word {
   Index times, n;

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Times of several ways to do the same, taken in turns, on all processes alike: what disturbs one
-/// disturbs the others as well.
+/// disturbs the others as well. On a device a body's time ends when its kernels have ended.
 ///
 ///     const std::vector<double> t = in_turns({[&] { mpi(); }, [&] { ours(); }});   // t[1] / t[0]
 ///
@@ -16,6 +16,8 @@
 #include <functional>
 #include <string>
 #include <vector>
+
+#include <tessera/kernel/fence.hpp>
 
 #include "support/mpi_benchmark.hpp"
 
@@ -47,6 +49,7 @@ inline std::vector<double> in_turns(
       MPI_Barrier(MPI_COMM_WORLD);
       const double start = rounds.clock();
       bodies[i]();
+      tessera::detail::fence();
       double seconds[2] = {rounds.clock() - start, MPI_Wtime() - begin};
       MPI_Allreduce(MPI_IN_PLACE, seconds, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
       if (round >= 0) times[i].push_back(seconds[0]);

@@ -16,6 +16,7 @@
 
 namespace differential {
 using namespace tessera;
+using tessera::half;  // CUDA has one at global scope
 
 /// One array of a case: where its elements begin among those of its type.
 struct ArrayOf {

@@ -63,7 +63,9 @@ template <int Factor> struct Derivative<fn::Multiple<Factor>, 0> : WholeSlope<Fa
 template <> struct Derivative<fn::Scale, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{};
-  static fn::Constant<double> of(const fn::Scale& f) { return {f.factor}; }
+  KOKKOS_FORCEINLINE_FUNCTION static fn::Constant<double> of(const fn::Scale& f) {
+    return {f.factor};
+  }
 };
 template <> struct Derivative<fn::Shift, 0> : UnitSlope {};
 template <> struct Derivative<fn::Abs, 0> : SlopeBy<fn::Sign, 0> {};

@@ -46,7 +46,9 @@ template <int I, int J> struct Derivative<fn::ClampSlope<I>, J> : ZeroSlope {};
 template <class T> struct Derivative<fn::ClampTo<T>, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{0};
-  static fn::WithinBounds<T> of(const fn::ClampTo<T>& f) { return {f.low, f.high}; }
+  KOKKOS_FORCEINLINE_FUNCTION static fn::WithinBounds<T> of(const fn::ClampTo<T>& f) {
+    return {f.low, f.high};
+  }
 };
 template <class T> struct Derivative<fn::WithinBounds<T>, 0> : ZeroSlope {};
 template <> struct Derivative<fn::Select, 0> : ZeroSlope {};

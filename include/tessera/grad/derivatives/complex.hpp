@@ -103,7 +103,7 @@ struct ByAngleByNumber {
 /// The base of pulls by a functor D of the cotangent and the values that are named.
 template <class D, int... Values> struct PulledBy {
   static constexpr Reads reads{Values...};
-  template <class F> static D of(const F&) { return {}; }
+  template <class F> KOKKOS_FORCEINLINE_FUNCTION static D of(const F&) { return {}; }
 };
 template <> struct Pulled<fn::Real, 0> : PulledBy<fn::FromReal> {};
 template <> struct Pulled<fn::Imag, 0> : PulledBy<fn::FromImag> {};

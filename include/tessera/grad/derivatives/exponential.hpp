@@ -113,7 +113,9 @@ template <> struct Derivative<fn::Exp2, 0> : SlopeBy<fn::TimesLog2, reads_result
 template <> struct Derivative<fn::TimesLog2, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{};
-  static fn::Constant<double> of(const fn::TimesLog2&) { return {detail::log_2}; }
+  KOKKOS_FORCEINLINE_FUNCTION static fn::Constant<double> of(const fn::TimesLog2&) {
+    return {detail::log_2};
+  }
 };
 template <> struct Derivative<fn::Expm1, 0> : SlopeBy<fn::PlusOne, reads_result> {};
 template <> struct Derivative<fn::PlusOne, 0> : UnitSlope {};

@@ -35,7 +35,7 @@ struct DerivativeBeside<F, P, T, I> {
   using Inner = Derivative<F, beside(P, I)>;
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads = reads_beside(Inner::reads, P);
-  template <class Fixing> static auto of(const Fixing& fixed) {
+  template <class Fixing> KOKKOS_FORCEINLINE_FUNCTION static auto of(const Fixing& fixed) {
     constexpr int place = Inner::reads.find(P);
     if constexpr (place < 0) {
       return Inner::of(fixed.f);

@@ -36,7 +36,9 @@ template <> struct Derivative<fn::Same, 0> : UnitSlope {};
 template <int Value> struct WholeSlope {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{};
-  template <class F> static fn::Constant<double> of(const F&) { return {Value}; }
+  template <class F> KOKKOS_FORCEINLINE_FUNCTION static fn::Constant<double> of(const F&) {
+    return {Value};
+  }
 };
 
 }  // namespace tessera

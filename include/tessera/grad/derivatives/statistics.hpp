@@ -47,13 +47,17 @@ template <> struct Derivative<detail::LogPlus, 1> : ZeroSlope {};
 template <class T> struct Derivative<detail::ScaledAs<T>, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{};
-  static fn::Constant<double> of(const detail::ScaledAs<T>& f) { return {f.factor}; }
+  KOKKOS_FORCEINLINE_FUNCTION static fn::Constant<double> of(const detail::ScaledAs<T>& f) {
+    return {f.factor};
+  }
 };
 template <> struct Derivative<detail::Root, 0> : SlopeBy<fn::HalfQuotient, reads_result> {};
 template <class T> struct Derivative<detail::RootAs<T>, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{reads_result};
-  static fn::HalfQuotient of(const detail::RootAs<T>& f) { return {f.factor}; }
+  KOKKOS_FORCEINLINE_FUNCTION static fn::HalfQuotient of(const detail::RootAs<T>& f) {
+    return {f.factor};
+  }
 };
 template <>
 struct Derivative<fn::HalfQuotient, 0> : SlopeBy<fn::HalfQuotientSlope, reads_result, 0> {};

@@ -19,7 +19,7 @@ template <class D, int N> struct Derivative<fn::Times<D, N>, 0> {
     for (int k = 1; k <= N; ++k) all.push_back(k);
     return all;
   }();
-  static D of(const fn::Times<D, N>& f) { return f.d; }
+  KOKKOS_FORCEINLINE_FUNCTION static D of(const fn::Times<D, N>& f) { return f.d; }
 };
 namespace fn {
 /// D of some of N values: those in Derivative<Of, I>::reads, where Of is a function of all of them.
@@ -59,7 +59,7 @@ struct Derivative<fn::Times<D, N>, I> {
     for (int k = 1; k <= N && Inner::slope == Slope::function; ++k) all.push_back(k);
     return all;
   }();
-  static auto of(const fn::Times<D, N>& f) {
+  KOKKOS_FORCEINLINE_FUNCTION static auto of(const fn::Times<D, N>& f) {
     if constexpr (Inner::slope == Slope::function)
       return fn::Times<fn::SlopeWithin<D, I - 1>, N>{{f.d}};
     else if constexpr (Inner::slope == Slope::minus_one)
