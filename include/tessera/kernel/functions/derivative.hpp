@@ -59,7 +59,7 @@ struct MinusSlope {
 template <class D, int... Values> struct SlopeBy {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{Values...};
-  template <class F> static D of(const F&) { return {}; }
+  template <class F> KOKKOS_FORCEINLINE_FUNCTION static D of(const F&) { return {}; }
 };
 
 namespace detail {
