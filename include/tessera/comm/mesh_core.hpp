@@ -29,6 +29,7 @@
 #include <tessera/comm/device_memory.hpp>
 #include <tessera/comm/ledger.hpp>
 #include <tessera/comm/mesh_agreement.hpp>
+#include <tessera/comm/staged_call.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/kernel/tool_region.hpp>
 
@@ -60,23 +61,25 @@ class MeshCore : public detail::MeshAgreement {
   }
 
   /// Makes one call of the operator `label`, and records it. `send` and `receive` hold elements of
-  /// call.type. Communication: the call. Collective over: the group. Throws CommunicationError, and
-  /// MismatchError on loopback and at level heavy; either poisons the mesh.
+  /// call.type, in the kernels' memory but for those that `host` names. Communication: the call.
+  /// Collective over: the group. Throws CommunicationError, and MismatchError on loopback and at
+  /// level heavy; either poisons the mesh.
   void collective(const Call& call, const void* send, void* receive, std::string_view label,
-                  Where where);
+                  Where where, detail::OnHost host = {});
 
   /// Starts the same call, and returns an object to wait for it, or nullptr when it is done
   /// already.
   std::unique_ptr<detail::PendingCall> start(const Call& call, const void* send, void* receive,
-                                             std::string_view label, Where where);
+                                             std::string_view label, Where where,
+                                             detail::OnHost host = {});
   /// Waits for a call that start() returned. Throws CommunicationError.
   void finish(detail::PendingCall& pending, const Call& call, std::string_view label, Where where);
 
   /// Returns an object that makes the same call repeatedly between the same buffers; the call must
   /// live as long. Collective over: the group, when it is its first call.
   std::unique_ptr<detail::RepeatedCall> repeated(const Call& call, const void* send, void* receive,
-                                                 Where where) {
-    return group(call.group, where).repeated(call, send, receive);
+                                                 Where where, detail::OnHost host = {}) {
+    return detail::repeat_call(group(call.group, where), call, send, receive, host);
   }
   /// Starts such a call; finish() waits for it.
   void start(detail::RepeatedCall& repeated, const Call& call, std::string_view label, Where where);

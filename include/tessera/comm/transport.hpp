@@ -90,6 +90,9 @@ class Group {
     return nullptr;
   }
 
+  /// Returns whether calls may be given device memory; else comm/staged_call.hpp copies it.
+  virtual bool takes_device_memory() const { return false; }
+
   /// Returns the payload so far of calls that went through shared memory (comm/shared/setting.hpp).
   virtual Index shared_bytes() const { return 0; }
 };
@@ -136,14 +139,17 @@ struct TransportSettings {
   Index shared_small_after = 32;  ///< smaller calls that a group of two, whose sums have one order,
                                   ///< leaves to MPI before they too go through shared memory; the
                                   ///< same on all processes
+  bool device_memory = false;  ///< MPI is given device memory as it is, reductions included, which
+                               ///< not every MPI takes; else calls go by copies in host memory
   Index shared_stage = Index{1} << 20;  ///< bytes of staging memory of a process for each group
                                         ///< that uses shared memory; the same on all processes
 };
 
 namespace detail {
 /// Returns the default settings, changed by TESSERA_WAIT, TESSERA_TIME_LIMIT, TESSERA_SHARED,
-/// TESSERA_LARGE_COUNT (a number of elements), TESSERA_LARGE_CALLS (whole or pieces) and
-/// TESSERA_PROCESSES_PER_NODE. Throws UsageError when one of them has a wrong value.
+/// TESSERA_LARGE_COUNT (a number of elements), TESSERA_LARGE_CALLS (whole or pieces),
+/// TESSERA_DEVICE_MEMORY (staged or direct) and TESSERA_PROCESSES_PER_NODE. Throws UsageError when
+/// one of them has a wrong value.
 inline TransportSettings settings_from_environment() {
   TransportSettings settings;
   settings.wait = wait_from_environment();
@@ -155,6 +161,8 @@ inline TransportSettings settings_from_environment() {
   settings.large_count = static_cast<Index>(most);
   settings.large_in_pieces =
       detail::choice_variable("TESSERA_LARGE_CALLS", {"whole", "pieces"}) == 1;
+  settings.device_memory =
+      detail::choice_variable("TESSERA_DEVICE_MEMORY", {"staged", "direct"}) == 1;
   const double node = detail::number_variable("TESSERA_PROCESSES_PER_NODE", -1);
   if (node > INT_MAX || node != static_cast<double>(static_cast<int>(node)))
     throw UsageError(

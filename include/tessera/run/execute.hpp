@@ -255,7 +255,8 @@ class Execution : private ExecutionMemory {
           start(i);
           return unwaited_ = true;
         }
-        mesh_->collective(call(i.first), data(i.from), data(i.to), site_.label, site_.where);
+        mesh_->collective(call(i.first), data(i.from), data(i.to), site_.label, site_.where,
+                          on_host(i));
         break;
       case Action::start:
         start(i);
@@ -316,6 +317,7 @@ class Execution : private ExecutionMemory {
 
   const StridedCopy* copies(const Instruction& i) const { return list_.copies.data() + i.first; }
   const Call& call(int number) const { return list_.calls[static_cast<std::size_t>(number)]; }
+  OnHost on_host(const Instruction& i) { return {memory(i.from).host, memory(i.to).host}; }
   Binding::Bound& bound(int number) { return binding_->calls[static_cast<std::size_t>(number)]; }
   Side outside() const {
     alignas(16) static constexpr std::byte zero[16] = {};
@@ -331,13 +333,13 @@ class Execution : private ExecutionMemory {
     under_way_ = i.first;
     if (binding_ == nullptr) {
       pending_.resize(list_.calls.size());
-      pending_[static_cast<std::size_t>(i.first)] =
-          mesh_->start(call(i.first), data(i.from), data(i.to), site_.label, site_.where);
+      pending_[static_cast<std::size_t>(i.first)] = mesh_->start(
+          call(i.first), data(i.from), data(i.to), site_.label, site_.where, on_host(i));
       return;
     }
     Binding::Bound& b = bound(i.first);
     if (b.call == nullptr || b.from != data(i.from) || b.to != data(i.to)) {
-      b.call = mesh_->repeated(call(i.first), data(i.from), data(i.to), site_.where);
+      b.call = mesh_->repeated(call(i.first), data(i.from), data(i.to), site_.where, on_host(i));
       b.from = data(i.from);
       b.to = data(i.to);
     }

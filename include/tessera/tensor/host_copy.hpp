@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Copies between host memory and the memory of the kernels.
+/// Elements in host memory. kernel/host_copy.hpp copies between that and the kernels' memory.
 ///
-///     detail::copy_to_host(values.data(), t.core().read(), bytes);
-///
-/// Laws: when they return, the host may read what was written, and write what was read.
+///     std::vector<HostElement<bool>> truths(8);              // bytes
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <type_traits>
 
-#include <Kokkos_Core.hpp>
-
 #include <tessera/base/dtype.hpp>
-#include <tessera/kernel/fence.hpp>
-#include <tessera/kernel/lane.hpp>
+#include <tessera/kernel/host_copy.hpp>
 
 namespace tessera {
 
@@ -40,25 +35,6 @@ class Truths {
   std::unique_ptr<bool[]> values_;
   std::size_t size_;
 };
-
-inline void copy_to_host(void* host, const void* data, Index bytes) {
-  using Host = Kokkos::View<char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
-  using Device = Kokkos::View<const char*, KernelMemory, Kokkos::MemoryUnmanaged>;
-  const auto n = static_cast<std::size_t>(bytes);
-  if (n == 0) return;
-  Kokkos::deep_copy(lane().space(), Host(static_cast<char*>(host), n),
-                    Device(static_cast<const char*>(data), n));
-  fence();  // the host reads it
-}
-inline void copy_from_host(void* data, const void* host, Index bytes) {
-  using Host = Kokkos::View<const char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
-  using Device = Kokkos::View<char*, KernelMemory, Kokkos::MemoryUnmanaged>;
-  const auto n = static_cast<std::size_t>(bytes);
-  if (n == 0) return;
-  Kokkos::deep_copy(lane().space(), Device(static_cast<char*>(data), n),
-                    Host(static_cast<const char*>(host), n));
-  fence();  // the host's memory is the caller's
-}
 
 }  // namespace detail
 }  // namespace tessera

@@ -95,8 +95,10 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
 }
 
 TESSERA_FUNCTION void MeshCore::collective(const Call& call, const void* send, void* receive,
-                                           std::string_view label, Where where) {
-  make_call(call, label, where, [&](detail::Group& members) { members.run(call, send, receive); });
+                                           std::string_view label, Where where,
+                                           detail::OnHost host) {
+  make_call(call, label, where,
+            [&](detail::Group& members) { detail::run_call(members, call, send, receive, host); });
 }
 
 TESSERA_FUNCTION void MeshCore::start(detail::RepeatedCall& repeated, const Call& call,
@@ -111,10 +113,12 @@ TESSERA_FUNCTION void MeshCore::start(detail::SharedBlock& block, const void* pa
 }
 
 TESSERA_FUNCTION std::unique_ptr<detail::PendingCall> MeshCore::start(
-    const Call& call, const void* send, void* receive, std::string_view label, Where where) {
+    const Call& call, const void* send, void* receive, std::string_view label, Where where,
+    detail::OnHost host) {
   std::unique_ptr<detail::PendingCall> pending;
-  make_call(call, label, where,
-            [&](detail::Group& members) { pending = members.start(call, send, receive); });
+  make_call(call, label, where, [&](detail::Group& members) {
+    pending = detail::start_call(members, call, send, receive, host);
+  });
   return pending;
 }
 

@@ -24,6 +24,7 @@ namespace tessera::detail {
 /// All variables that are read; docs/settings.md says what each means.
 inline constexpr std::string_view known_variables[] = {"TESSERA_ARENA_BYTES",
                                                        "TESSERA_CHECK",
+                                                       "TESSERA_DEVICE_MEMORY",
                                                        "TESSERA_LARGE_CALLS",
                                                        "TESSERA_LARGE_COUNT",
                                                        "TESSERA_PLAN_CACHE_BYTES",

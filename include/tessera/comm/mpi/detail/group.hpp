@@ -55,6 +55,7 @@ class MpiGroup final : public Group {
   int own() const override { return own_; }
   int size() const override { return size_; }
   Index shared_bytes() const override { return shared_bytes_; }
+  bool takes_device_memory() const override { return settings_.device_memory; }
 
   std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive) override {
     const bool large = is_large(call, settings_.large_count);

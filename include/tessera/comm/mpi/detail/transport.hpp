@@ -47,7 +47,7 @@ class MpiTransport final : public Transport {
         settings_(settings),
         share_(std::make_shared<MpiShare>(context_, context_->open(settings.time_limit))) {
     if (settings_.wait == Wait::automatic) settings_.wait = context_->automatic_wait();
-    if (!may_share(settings_.shared, context_->core_for_each_process()))
+    if (settings_.device_memory || !may_share(settings_.shared, context_->core_for_each_process()))
       settings_.shared = Shared::off;
     comm_ = context_->comm();
     if (size() == 1) return;  // it needs no calls
