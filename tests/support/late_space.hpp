@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// An execution space of Kokkos that behaves like a device, on the host: a kernel runs when its
-/// instance is fenced, and not before. A program whose kernels run on it takes the ways of a
-/// device, and shows every missing fence: it then reads old data, each time. Included before the
-/// library's headers.
+/// An execution space of Kokkos that behaves like a device, on the host: a kernel or a copy runs
+/// when its instance is fenced, and not before, and the host cannot touch its memory
+/// (support/far_memory.hpp). A program whose kernels run on it takes the ways of a device, shows
+/// every missing fence (it then reads old data, each time), and ends where the host reads or writes
+/// device memory. Included before the library's headers.
 ///
 ///     Late a(Late::new_instance);   // kernels of `a` wait for a.fence()
 ///
@@ -22,12 +23,14 @@
 
 #include <Kokkos_Core.hpp>
 
+#include "far_memory.hpp"
+
 namespace support {
 
 class Late {
  public:
   using execution_space = Late;
-  using memory_space = Kokkos::HostSpace;
+  using memory_space = Far;
   using device_type = Kokkos::Device<Late, memory_space>;
   using array_layout = Kokkos::LayoutRight;
   using size_type = memory_space::size_type;
@@ -72,7 +75,10 @@ template <> struct Kokkos::Tools::Experimental::DeviceTypeTraits<support::Late> 
 
 inline void support::Late::fence(const std::string& name) const {
   const auto run_all = [this] {
-    for (auto& kernels = queue().kernels; !kernels.empty(); kernels.pop_front()) kernels.front()();
+    auto& kernels = queue().kernels;
+    if (kernels.empty()) return;
+    const OpenFar open;
+    for (; !kernels.empty(); kernels.pop_front()) kernels.front()();
   };
   Kokkos::Tools::Experimental::Impl::profile_fence_event<Late>(
       name, Kokkos::Tools::Experimental::Impl::DirectFenceIDHandle{impl_instance_id()}, run_all);
@@ -94,10 +100,45 @@ class Kokkos::Impl::ParallelFor<Functor, Kokkos::RangePolicy<Traits...>, support
   Policy policy_;
 };
 
-template <>
-inline void Kokkos::Impl::hostspace_parallel_deepcopy_async<support::Late>(
-    const support::Late& late, void* to, const void* from, std::ptrdiff_t bytes) {
-  late.launch([=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
-}
+namespace support {
+/// What Kokkos's copies do: between the two memories or within this one.
+struct LateCopy {
+  LateCopy(void* to, const void* from, std::size_t bytes) {
+    Late().fence("Late: copy");
+    const OpenFar open;
+    std::memmove(to, from, bytes);
+  }
+  LateCopy(const Late& late, void* to, const void* from, std::size_t bytes) {
+    late.launch([=] { std::memmove(to, from, bytes); });
+  }
+  template <class Other>
+  LateCopy(const Other& other, void* to, const void* from, std::size_t bytes) {
+    other.fence("Late: copy of another space");
+    LateCopy(to, from, bytes);
+  }
+};
+}  // namespace support
+
+template <class Space>
+struct Kokkos::Impl::DeepCopy<support::Far, Kokkos::HostSpace, Space> : support::LateCopy {
+  using LateCopy::LateCopy;
+};
+template <class Space>
+struct Kokkos::Impl::DeepCopy<Kokkos::HostSpace, support::Far, Space> : support::LateCopy {
+  using LateCopy::LateCopy;
+};
+template <class Space>
+struct Kokkos::Impl::DeepCopy<support::Far, support::Far, Space> : support::LateCopy {
+  using LateCopy::LateCopy;
+};
+template <> struct Kokkos::Impl::ZeroMemset<support::Late> {
+  ZeroMemset(const support::Late& late, void* to, std::size_t bytes) {
+    late.launch([=] { std::memset(to, 0, bytes); });
+  }
+};
+
+#define KOKKOS_IMPL_PUBLIC_INCLUDE
+#include <impl/Kokkos_SharedAlloc_timpl.hpp>  // bodies of what Kokkos holds for each memory space
+#undef KOKKOS_IMPL_PUBLIC_INCLUDE
 
 #define TESSERA_KERNEL_SPACE support::Late
