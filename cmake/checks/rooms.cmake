@@ -99,9 +99,9 @@ foreach(header IN LISTS headers)
       reject("'${CMAKE_MATCH_0}': operators are structs of plan/op/, and calls of them are made by detail::Typed and detail::run.")
     endif()
   endforeach()
-  # The executor waits for the device where its list says so; the other two copy to the host, and measure.
+  # The executor waits for the device where its list says so; the others copy to the host and back, and measure.
   if(text MATCHES "[^_a-z]fence\\(\\);" AND NOT room STREQUAL "plan"
-     AND NOT header MATCHES "^(kernel/fence|run/execute|tensor/host_copy|run/detail/measure)\\.hpp$")
+     AND NOT header MATCHES "^(kernel/fence|kernel/host_copy|comm/staged_call|run/execute|run/detail/measure)\\.hpp$")
     reject("'fence()': an operator's list of instructions says where the executor waits (plan/work/instruction_list.hpp).")
   endif()
   string(REPLACE ";" "," text "${text}")  # a list has no use for C++'s semicolons

@@ -31,6 +31,7 @@ namespace tessera::detail {
 /// Returns the median time of one call, in picoseconds.
 template <class Body> std::int64_t median_ps(int rounds, const Body& body) {
   body();
+  fence();
   std::vector<std::int64_t> times;
   for (int i = 0; i < rounds; ++i) {
     const auto start = std::chrono::steady_clock::now();
