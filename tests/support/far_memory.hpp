@@ -8,9 +8,9 @@
 ///     Kokkos::View<float*, Far> x("x", 10);
 ///     x.data()[0] = 1;              // ends: the host touches device memory: byte 0 of 40, "x"
 ///
-/// Laws: all allocations lie in one range of addresses, which is accessible exactly while an
-/// OpenFar lives. That holds for a whole process: where processes are threads, one that runs
-/// kernels opens it for all.
+/// Laws: all allocations lie in one range of addresses, which is accessible to a thread exactly
+/// while it has an OpenFar. On processors without memory protection keys that holds for a whole
+/// program: a thread that runs kernels opens the range for all.
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -47,7 +47,7 @@ class FarRange {
     if (room > size) free_[offset + size] = room - size;
     if (offset + size > end_) {
       end_ = offset + size;
-      if (open_ > 0) protect(PROT_READ | PROT_WRITE);
+      if (key_ >= 0 || open_ > 0) protect(PROT_READ | PROT_WRITE);
     }
     Allocation& made = given_[offset];
     made.bytes = bytes;
@@ -74,12 +74,17 @@ class FarRange {
     free_[offset] = size;
   }
   void open() {
+    if (key_ >= 0) {
+      if (++opened_ == 1) ::pkey_set(key_, 0);
+      return;
+    }
     const std::lock_guard lock(mutex_);
     if (++open_ == 1) protect(PROT_READ | PROT_WRITE);
   }
   void close() {
+    if (key_ >= 0 && --opened_ == 0) ::pkey_set(key_, PKEY_DISABLE_ACCESS);
     const std::lock_guard lock(mutex_);
-    if (--open_ == 0) protect(PROT_NONE);
+    if (key_ < 0 && --open_ == 0) protect(PROT_NONE);
     watch();
   }
   bool holds(const void* address) const {
@@ -105,7 +110,9 @@ class FarRange {
     watch();
   }
   void protect(int how) {
-    if (end_ > 0 && ::mprotect(base_, end_, how) != 0) std::perror("far_memory.hpp: mprotect");
+    const int failed =
+        key_ >= 0 ? ::pkey_mprotect(base_, end_, how, key_) : ::mprotect(base_, end_, how);
+    if (end_ > 0 && failed != 0) std::perror("far_memory.hpp: mprotect");
   }
   /// Answers faults, also where a test's framework has put its own answer in between.
   void watch() {
@@ -144,9 +151,11 @@ class FarRange {
     ::sigaction(SIGSEGV, &range.before_, nullptr);
   }
 
+  static inline thread_local int opened_ = 0;
+  const int key_ = ::pkey_alloc(0, PKEY_DISABLE_ACCESS);  ///< negative: there are none
   char* base_ = nullptr;
-  std::size_t end_ = 0;  ///< of what was ever given out
-  int open_ = 0;
+  std::size_t end_ = 0;                      ///< of what was ever given out
+  int open_ = 0;                             ///< where there are no keys
   std::map<std::size_t, std::size_t> free_;  ///< offsets and sizes
   std::map<std::size_t, Allocation> given_;
   std::mutex mutex_;
