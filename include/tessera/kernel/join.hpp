@@ -75,6 +75,8 @@ inline void join(DType type, Reduction reduction, const void* const* from, int m
                  void* to, void* also = nullptr) {
   if (type == DType::i64 && reduction == Reduction::min)  // meshes agree by it
     return detail::join_blocks<Reduction::min, std::int64_t>(from, members, n, to, also);
+  if (type == DType::u64 && reduction == Reduction::sum)  // and add the facts of files
+    return detail::join_blocks<Reduction::sum, std::uint64_t>(from, members, n, to, also);
   detail::kernels_of(type).join(reduction, from, members, n, to, also);
 }
 }  // namespace tessera::detail
