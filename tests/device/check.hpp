@@ -107,7 +107,6 @@ class Cases {
   int cases_ = 0, comparisons_ = 0, failed_ = 0;
 };
 
-void operators(Cases& cases);
-void training(Cases& cases);
+void training(Cases& cases);  ///< training.cpp
 
 }  // namespace device_test

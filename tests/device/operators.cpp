@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Operators, the user's own kernels and memory, and files.
+/// @file
+/// Real cases on whatever space the kernels run on, checked against loops on the host: what a
+/// device must get right. Here operators, the user's own kernels and memory, and files;
+/// training.cpp has the rest. tests/CMakeLists.txt runs them on a device that is pretended
+/// (support/late_space.hpp).
+///
+///     device_cases                  mpiexec -n 4 device_cases
 #include <algorithm>
 #include <numeric>
 
@@ -425,7 +431,6 @@ void files(Cases& c) {
     c.require(found, "a logarithm of what is below 0 is found");
   });
 }
-}  // namespace
 
 void operators(Cases& cases) {
   creation(cases);
@@ -437,4 +442,16 @@ void operators(Cases& cases) {
   own_memory(cases);
   files(cases);
 }
+}  // namespace
 }  // namespace device_test
+
+int main(int argc, char** argv) {
+  tessera::Environment env(argc, argv);
+  const int processes = env.world()->size();
+  const int rows = processes % 2 == 0 ? 2 : 1;
+  const auto mesh = tessera::make_mesh<Grid>(env, rows, processes / rows);
+  device_test::Cases cases(mesh);
+  device_test::operators(cases);
+  device_test::training(cases);
+  return cases.finish("device") == 0 ? 0 : 1;
+}

@@ -55,35 +55,17 @@ void gradients(Cases& c) {
     c.near(Values{value(loss)}, {wanted}, 1e-14, "the loss");
     c.near(gradient, slopes, 1e-14, "the gradient");
   });
+  // differential/gradients.cpp has the gradients of all operators.
   c.run("gradients by differences", [&] {
     const auto x = wave_of<Real<data, model>>(c.mesh, {6, 8}, 3);
-    const auto weigh = [&]<class Y>(const Y& y) {
-      return sum(y * wave_of<Y>(c.mesh, y.extents(), 17));
-    };
-    slope(
-        c, [&](const auto& a) { return weigh(softmax<"ij", 'j'>(a)) + log_sum_exp(a); }, x,
-        "softmax");
-    slope(
-        c, [&](const auto& a) { return weigh(cumsum<"ij", 'i'>(exp(a))); }, x, "cumsum");
-    slope(
-        c, [&](const auto& a) { return weigh(tessera::sort<"ij", 'j'>(exp(a))); }, x, "sort");
-    slope(
-        c, [&](const auto& a) { return weigh(variance<"ij->i">(a)) + weigh(max<"ij->j">(a)); }, x,
-        "variance and max");
-    const auto image = wave_of<Real<data, model, _, _>>(c.mesh, {2, 6, 5, 2});
-    const auto kernel = wave_of<Real<_, _, _, _>>(c.mesh, {3, 3, 2, 3}, 5);
+    const auto weights = wave_of<Real<data, model>>(c.mesh, {6, 8}, 17);
     slope(
         c,
-        [&](const auto& k) {
-          const WindowSettings pool{.size = {1, 2, 2, 1}, .stride = {1, 2, 2, 1}};
-          return weigh(
-              reduce_window<Max>(convolve<nhwc>(image, k, {.low = {1, 1}, .high = {1, 1}}), pool));
+        [&](const auto& a) {
+          return sum(weights * (softmax<"ij", 'j'>(a) + tessera::sort<"ij", 'j'>(exp(a)))) +
+                 log_sum_exp(cumsum<"ij", 'i'>(a)) + dot(variance<"ij->i">(a), max<"ij->i">(a));
         },
-        kernel, "a convolution and a pool");
-    std::vector<std::int32_t> places{3, 0, 3, 5};
-    const auto ids = from_host<Of<std::int32_t, data>>(c.mesh, {4}, places);
-    slope(
-        c, [&](const auto& a) { return weigh(square(take<"vm,b->bm">(a, ids))); }, x, "take");
+        x, "a sum of many");
   });
 }
 

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -59,6 +60,7 @@ class FarRange {
     const auto offset = static_cast<std::size_t>(static_cast<char*>(memory) - base_);
     const auto gone = given_.extract(offset);
     std::size_t size = (gone.mapped().bytes + page - 1) / page * page;
+    ::madvise(base_ + offset, size, MADV_DONTNEED);  // opening the range costs by its pages
     auto next = free_.lower_bound(offset);
     if (next != free_.end() && next->first == offset + size) {
       size += next->second;
@@ -152,7 +154,9 @@ class FarRange {
   }
 
   static inline thread_local int opened_ = 0;
-  const int key_ = ::pkey_alloc(0, PKEY_DISABLE_ACCESS);  ///< negative: there are none
+  /// Negative: there are none, or a test does without.
+  const int key_ =
+      std::getenv("TESSERA_TEST_NO_KEYS") != nullptr ? -1 : ::pkey_alloc(0, PKEY_DISABLE_ACCESS);
   char* base_ = nullptr;
   std::size_t end_ = 0;                      ///< of what was ever given out
   int open_ = 0;                             ///< where there are no keys
