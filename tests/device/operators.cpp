@@ -314,6 +314,9 @@ void indices(Cases& c) {
     auto moved = async([&] { return reshard<P<_, data>>(x + x); });
     const auto doubled = x * 2.0;
     c.near(moved.wait(), values_of(doubled), 0, "async");
+    const auto other = make_mesh<Grid>(c.mesh.core()->transport().first(c.mesh.processes()), 1,
+                                       c.mesh.processes());
+    c.near(reshard<Real<_, model>>(x, other), waves(48), 0, "another mesh");
     const Of<double, data, model> copy = reshard<P<data, model>>(shard<_, data>(replicate(x)));
     c.near(copy, waves(48), 0, "shard");
   });

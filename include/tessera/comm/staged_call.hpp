@@ -9,8 +9,8 @@
 /// Laws: what a call writes is what it would write without the copies; elements of the receive
 /// buffer that the call does not name stay as they are. Where kernels' memory is the host's,
 /// nothing here costs anything.
+#include <cstddef>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include <tessera/comm/device_memory.hpp>
@@ -28,7 +28,6 @@ struct OnHost {
 /// Host memory in place of what a call uses of a buffer, at the same offsets.
 class StagedBuffer {
  public:
-  StagedBuffer() = default;
   /// A piece of member `stays` may be written and is not copied back.
   StagedBuffer(const std::vector<Piece>& pieces, Index unit, const void* data, bool on_host,
                int stays = -1)
@@ -39,90 +38,77 @@ class StagedBuffer {
       if (piece.count == 0) continue;
       first = end == 0 ? piece.offset : min_of(first, piece.offset);
       end = max_of(end, piece.offset + piece.count);
-    }
-    memory_.reset(new char[static_cast<std::size_t>((end - first) * unit)]);
-    staged_ = memory_.get() - first * unit;
-    for (const Piece& piece : pieces)
       if (piece.peer != stays) add(piece.offset * unit, piece.count * unit);
+    }
+    memory_ = new char[static_cast<std::size_t>((end - first) * unit)];
+    staged_ = memory_ - first * unit;
   }
+  StagedBuffer(const StagedBuffer&) = delete;
+  StagedBuffer& operator=(const StagedBuffer&) = delete;
+  ~StagedBuffer() { delete[] memory_; }
 
-  const void* data() const { return staged_; }
-  void* writable() const { return const_cast<char*>(staged_); }
-  /// Begins to copy the device's elements here.
+  char* data() const { return const_cast<char*>(staged_); }
+  /// Copies the device's elements here.
   void fetch() const {
-    for (const Range& range : ranges_)
-      start_copy_to_host(const_cast<char*>(staged_) + range.begin, data_ + range.begin,
-                         range.bytes);
+    for (const Piece& bytes : bytes_)
+      start_copy_to_host(data() + bytes.offset, data_ + bytes.offset, bytes.count);
+    if (!bytes_.empty()) fence();
   }
-  /// Begins to copy them back.
+  /// Copies them back.
   void deliver() const {
-    for (const Range& range : ranges_)
-      start_copy_from_host(const_cast<char*>(data_) + range.begin, staged_ + range.begin,
-                           range.bytes);
+    for (const Piece& bytes : bytes_)
+      start_copy_from_host(const_cast<char*>(data_) + bytes.offset, staged_ + bytes.offset,
+                           bytes.count);
+    if (!bytes_.empty()) fence();
   }
-  bool empty() const { return ranges_.empty(); }
 
  private:
-  struct Range {
-    Index begin, bytes;
-  };
-  void add(Index begin, Index bytes) {
-    if (bytes == 0) return;
-    if (!ranges_.empty() && ranges_.back().begin + ranges_.back().bytes == begin)
-      ranges_.back().bytes += bytes;
+  void add(Index begin, Index count) {
+    if (!bytes_.empty() && bytes_.back().offset + bytes_.back().count == begin)
+      bytes_.back().count += count;
     else
-      ranges_.push_back({begin, bytes});
+      bytes_.push_back({0, begin, count});
   }
 
-  const char* data_ = nullptr;
-  const char* staged_ = nullptr;  ///< where offset 0 would be
-  std::unique_ptr<char[]> memory_;
-  std::vector<Range> ranges_;
+  const char* data_;
+  const char* staged_;  ///< where offset 0 would be
+  char* memory_ = nullptr;
+  std::vector<Piece> bytes_;  ///< what is copied; neighbours are one
 };
 
 /// The buffers of a call in host memory.
-class StagedBuffers {
- public:
+struct StagedBuffers {
+  bool in_place;
+  StagedBuffer sent, received;
+
   StagedBuffers(const Call& call, const void* send, void* receive, OnHost host)
-      : in_place_(call.in_place) {
-    const auto unit = static_cast<Index>(size_of(call.type));
-    received_ =
-        StagedBuffer(call.receive, unit, receive, host.receive, call.own_stays ? call.own : -1);
-    if (!in_place_) sent_ = StagedBuffer(call.send, unit, send, host.send);
-  }
-
-  const void* send() const { return in_place_ ? received_.data() : sent_.data(); }
-  void* receive() const { return received_.writable(); }
-  /// Copies what is sent from the device.
-  void fetch() const {
-    const StagedBuffer& from = in_place_ ? received_ : sent_;
-    from.fetch();
-    if (!from.empty()) fence();
-  }
-  /// Copies what has come to the device.
-  void deliver() const {
-    received_.deliver();
-    if (!received_.empty()) fence();
-  }
-
- private:
-  bool in_place_;
-  StagedBuffer sent_, received_;
+      : in_place(call.in_place),
+        sent(call.send, static_cast<Index>(size_of(call.type)), in_place ? nullptr : send,
+             host.send),
+        received(call.receive, static_cast<Index>(size_of(call.type)), receive, host.receive,
+                 call.own_stays ? call.own : -1) {}
+  const char* send() const { return in_place ? received.data() : sent.data(); }
+  void fetch() const { (in_place ? received : sent).fetch(); }
 };
 
 /// A call in progress between copies.
 class StagedPending final : public PendingCall {
  public:
-  StagedPending(std::unique_ptr<StagedBuffers> buffers, std::unique_ptr<PendingCall> call)
-      : buffers_(std::move(buffers)), call_(std::move(call)) {}
+  StagedPending(Group& group, const Call& call, const void* send, void* receive, OnHost host)
+      : buffers_(call, send, receive, host) {
+    buffers_.fetch();
+    call_ = group.start(call, buffers_.send(), buffers_.received.data());
+    if (call_ == nullptr) buffers_.received.deliver();
+  }
+  bool over() const { return call_ == nullptr; }
   bool done() override {
-    if (call_ == nullptr) return true;
+    if (over()) return true;
     if (!call_->done()) return false;
     end();
     return true;
   }
   void wait() override {
-    if (call_ == nullptr) return;
+    if (over()) return;
     call_->wait();
     end();
   }
@@ -130,9 +116,9 @@ class StagedPending final : public PendingCall {
  private:
   void end() {
     call_.reset();
-    buffers_->deliver();
+    buffers_.received.deliver();
   }
-  std::unique_ptr<StagedBuffers> buffers_;
+  StagedBuffers buffers_;
   std::unique_ptr<PendingCall> call_;  ///< ends before its buffers
 };
 
@@ -140,7 +126,7 @@ class StagedRepeated final : public RepeatedCall {
  public:
   StagedRepeated(Group& group, const Call& call, const void* send, void* receive, OnHost host)
       : buffers_(call, send, receive, host),
-        call_(group.repeated(call, buffers_.send(), buffers_.receive())) {}
+        call_(group.repeated(call, buffers_.send(), buffers_.received.data())) {}
   void start() override {
     buffers_.fetch();
     call_->start();
@@ -161,7 +147,7 @@ class StagedRepeated final : public RepeatedCall {
  private:
   void end() {
     under_way_ = false;
-    buffers_.deliver();
+    buffers_.received.deliver();
   }
   StagedBuffers buffers_;
   std::unique_ptr<RepeatedCall> call_;
@@ -178,24 +164,21 @@ inline void run_call(Group& group, const Call& call, const void* send, void* rec
   if (!stages(group)) return group.run(call, send, receive);
   const StagedBuffers buffers(call, send, receive, host);
   buffers.fetch();
-  group.run(call, buffers.send(), buffers.receive());
-  buffers.deliver();
+  group.run(call, buffers.send(), buffers.received.data());
+  buffers.received.deliver();
 }
 inline std::unique_ptr<PendingCall> start_call(Group& group, const Call& call, const void* send,
                                                void* receive, OnHost host) {
   if (!stages(group)) return group.start(call, send, receive);
-  auto buffers = std::make_unique<StagedBuffers>(call, send, receive, host);
-  buffers->fetch();
-  auto pending = group.start(call, buffers->send(), buffers->receive());
-  if (pending != nullptr)
-    return std::make_unique<StagedPending>(std::move(buffers), std::move(pending));
-  buffers->deliver();
-  return nullptr;
+  auto* const staged = new StagedPending(group, call, send, receive, host);
+  std::unique_ptr<PendingCall> pending(staged);
+  if (staged->over()) pending.reset();
+  return pending;
 }
 inline std::unique_ptr<RepeatedCall> repeat_call(Group& group, const Call& call, const void* send,
                                                  void* receive, OnHost host) {
   if (!stages(group)) return group.repeated(call, send, receive);
-  return std::make_unique<StagedRepeated>(group, call, send, receive, host);
+  return std::unique_ptr<RepeatedCall>(new StagedRepeated(group, call, send, receive, host));
 }
 
 }  // namespace tessera::detail
