@@ -138,6 +138,40 @@ template <Reduction R, class T> struct ExtremeRows {
   }
 };
 
+/// On a device: a row whose elements follow each other, by a team, in one pass.
+template <Reduction R, class T> struct ExtremeRow {
+  using C = typename Fold<R, T>::Total;
+  struct Found {
+    C best;
+    Index place;
+  };
+  static constexpr int phases = 1;
+  OffsetBox kept;
+  Index n, first, step;
+  const T* from;
+  T* best;
+  std::int64_t* out;
+
+  KOKKOS_FUNCTION static bool same(C a, C b) { return a == b || (!(a == a) && !(b == b)); }
+  template <int>
+  KOKKOS_FUNCTION Found find(Index row, Index lane, Index lanes, const Found&) const {
+    const T* const x = from + kept.offset(row);
+    Found found{Fold<R, C>::start(), n};
+    for (Index i = lane; i < n; i += lanes) found = join<0>(found, {static_cast<C>(x[i]), i});
+    return found;
+  }
+  template <int> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {
+    const C best = Fold<R, C>::join(a.best, b.best);
+    if (!same(a.best, best)) return {best, b.place};
+    return {best, same(b.best, best) ? min_of(a.place, b.place) : a.place};
+  }
+  KOKKOS_FUNCTION void finish(Index row, Index lane, Index, const Found& found) const {
+    if (lane != 0) return;
+    best[row] = static_cast<T>(found.best);
+    out[row] = found.place < n ? first + found.place * step : not_found;
+  }
+};
+
 template <Reduction R, class T>
 void find_extremes(const LocalFind& work, const void* from, void* best, std::int64_t* out) {
   const ReduceShape shape = reduce_shape(work.rows);
@@ -156,6 +190,14 @@ void find_extremes(const LocalFind& work, const void* from, void* best, std::int
                                    values};
       return launch_on_host("tessera::find", rows.strips, max_of(1, 32768 / elements), body);
     }
+  }
+  if constexpr (!kernels_on_host) {
+    const Rows rows = rows_of(work.rows, work.steps);
+    const Index n = rows.reduced.size;
+    if (rows.reduced.rank == 1 && rows.reduced.stride[0] == 1 && row_parts(rows.kept.size, n) == 1)
+      return launch_rows("tessera::find", rows.kept.size, n,
+                         ExtremeRow<R, T>{rows.kept, n, work.first, rows.step[0],
+                                          static_cast<const T*>(from), static_cast<T*>(best), out});
   }
   reduce_to<R, T, T>(shape, from, best, 1);
   find_elements<T>(work, from, best, out);

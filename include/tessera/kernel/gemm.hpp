@@ -229,6 +229,11 @@ template <class T>
 void gemm_parts(const GemmShape& g, bool add, const void* a, const void* b, void* c) {
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
+#if defined(KOKKOS_ENABLE_CUDA)
+  if constexpr (std::is_same_v<KernelSpace, Kokkos::Cuda>)
+    if (g.k > 0 && g.fits_blas())
+      return cublas_gemm(g, add ? 1.0f : 0.0f, x, y, static_cast<float*>(c));
+#endif
   if constexpr (!kernels_on_host)
     gemm_tiles<T, float>(g, add, x, y, c);
   else if (g.m == 1 && g.n == 1 && g.k > 0)

@@ -67,6 +67,48 @@ template <class T, bool About>
   });
 }
 
+/// On a device: rows whose elements follow each other, by a team each.
+template <class T> struct MomentsRow {
+  using C = ComputeType<T>;
+  using Memory = MomentsMemory<T>;
+  struct Found {
+    TotalType<T> sum;
+    double squares;
+  };
+  static constexpr int phases = 2;
+  OffsetBox kept;
+  Index n;
+  bool own_mean;
+  Memory at;
+
+  KOKKOS_FUNCTION C centre(Index row, const Found& known) const {
+    if (own_mean) return scaled<C>(known.sum, at.scale);
+    return at.centre == nullptr ? C{} : at.centre[row];
+  }
+  template <int K>
+  KOKKOS_FUNCTION Found find(Index row, Index lane, Index lanes, const Found& known) const {
+    const T* const x = at.x + kept.offset(row);
+    Found found{known.sum, 0};
+    if constexpr (K == 0) {
+      for (Index i = lane; own_mean && i < n; i += lanes)
+        found.sum = found.sum + static_cast<TotalType<T>>(x[i]);
+    } else {
+      const C here = centre(row, known);
+      for (Index i = lane; i < n; i += lanes)
+        found.squares += static_cast<double>(squared_size(static_cast<C>(x[i]) - here));
+    }
+    return found;
+  }
+  template <int K> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {
+    return {K == 0 ? a.sum + b.sum : a.sum, a.squares + b.squares};
+  }
+  KOKKOS_FUNCTION void finish(Index row, Index lane, Index, const Found& known) const {
+    if (lane != 0) return;
+    if (own_mean && at.mean != nullptr) at.mean[row] = centre(row, known);
+    at.variance[row] = scaled<typename Memory::Square>(known.squares, at.scale);
+  }
+};
+
 /// On a device: `lanes` threads for each output, as ReduceLanes.
 template <class T> struct SquareLanes {
   using C = ComputeType<T>;
@@ -77,10 +119,11 @@ template <class T> struct SquareLanes {
   double* to;
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     for (Index i = begin; i < end; ++i) {
-      const T* p = from + shape.kept.offset(i / lanes);
+      const Index output = i % shape.kept.size;
+      const T* p = from + shape.kept.offset(output);
       double total = 0;
-      const C from_here = centre == nullptr ? C{} : centre[i / lanes];
-      for (Index e = i % lanes; e < shape.reduced.size; e += lanes)
+      const C from_here = centre == nullptr ? C{} : centre[output];
+      for (Index e = i / shape.kept.size; e < shape.reduced.size; e += lanes)
         total += static_cast<double>(
             squared_size(static_cast<C>(p[shape.reduced.offset(e)]) - from_here));
       to[i] = total;
@@ -91,8 +134,12 @@ template <class T> struct SquareLanes {
 template <class T>
 void moments_on_device(const ReduceShape& shape, bool centred, const MomentsMemory<T>& at) {
   using C = ComputeType<T>;
-  const Index outputs = shape.kept.size, length = shape.reduced.size;
+  const OffsetBox& reduced = shape.reduced;
+  const Index outputs = shape.kept.size, length = reduced.size;
   const bool own_mean = at.centre == nullptr && centred;
+  if (reduced.rank == 1 && reduced.stride[0] == 1 && row_parts(outputs, length) == 1)
+    return launch_rows("tessera::moments", outputs, length,
+                       MomentsRow<T>{shape.kept, length, own_mean, at});
   const Scratch<C> made(own_mean && at.mean == nullptr ? outputs : 1);
   const C* centre = at.centre;
   if (own_mean) {
@@ -100,11 +147,11 @@ void moments_on_device(const ReduceShape& shape, bool centred, const MomentsMemo
     reduce_device<Reduction::sum, TotalType<T>>(shape, at.x, mean, at.scale);
     centre = mean;
   }
-  const Index lanes = max_of(1, min_of(length / 16, max_of(32, (Index{1} << 18) / outputs)));
+  const Index lanes = max_of(1, min_of(length / 16, max_of(32, device_threads / outputs)));
   const Scratch<double> squares(outputs * lanes);
   launch("tessera::moments", outputs * lanes, 1,
          SquareLanes<T>{shape, lanes, at.x, centre, squares.data()});
-  const ReduceShape next{{1, outputs, {outputs}, {lanes}}, {1, lanes, {lanes}, {1}}};
+  const ReduceShape next{{1, outputs, {outputs}, {1}}, {1, lanes, {lanes}, {outputs}}};
   reduce_device<Reduction::sum, double>(next, squares.data(), at.variance, at.scale);
 }
 

@@ -71,17 +71,19 @@ template <class T> struct NormalizeRows {
         for (Index item = i; item < last; ++item) piece(item / pieces, item % pieces);
       }
     } else {
-      for (Index i = begin; i < end; ++i) element(i / work.n, i % work.n);
+      for (Index i = begin; i < end; ++i) {
+        const Index row = i / work.n;
+        write(row, i % work.n, {mean_of(row), inverse[row]});
+      }
     }
   }
-
- private:
-  KOKKOS_FUNCTION void element(Index row, Index j) const {
-    const NormalizedBy<C> f{mean_of(row), inverse[row]};
+  KOKKOS_FUNCTION void write(Index row, Index j, const NormalizedBy<C>& f) const {
     const Index i = row * work.n + j;
     const C wide = static_cast<C>(x[i]), factor = static_cast<C>(scale[j]);
     y[i] = static_cast<T>(work.biased ? f(wide, factor, static_cast<C>(bias[j])) : f(wide, factor));
   }
+
+ private:
   void piece(Index row, Index k) const {
     const Index each = ceil_div(work.n, pieces), first = min_of(work.n, k * each);
     const Index n = min_of(each, work.n - first), at = row * work.n + first;
@@ -113,6 +115,47 @@ template <class T> struct NormalizeRows {
   }
 };
 
+/// On a device: a row by a team.
+template <class T> struct NormalizeRow {
+  using C = ComputeType<T>;
+  struct Found {
+    TotalType<T> sum;
+    double squares;
+  };
+  static constexpr int phases = 2;
+  NormalizeRows<T> at;
+
+  KOKKOS_FUNCTION C mean_of(Index row, const Found& known) const {
+    return at.work.known || !at.work.centred ? at.mean_of(row) : scaled<C>(known.sum, at.over_n);
+  }
+  template <int K>
+  KOKKOS_FUNCTION Found find(Index row, Index lane, Index lanes, const Found& known) const {
+    Found found{known.sum, 0};
+    const T* const x = at.x + row * at.work.n;
+    if (at.work.known || (K == 0 && !at.work.centred)) return found;
+    const C mean = mean_of(row, known);
+    for (Index i = lane; i < at.work.n; i += lanes)
+      if constexpr (K == 0)
+        found.sum = found.sum + static_cast<TotalType<T>>(x[i]);
+      else
+        found.squares += static_cast<double>(squared_size(static_cast<C>(x[i]) - mean));
+    return found;
+  }
+  template <int K> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {
+    return {K == 0 ? a.sum + b.sum : a.sum, a.squares + b.squares};
+  }
+  KOKKOS_FUNCTION void finish(Index row, Index lane, Index lanes, const Found& known) const {
+    const C variance = at.work.known ? at.variance[row] : scaled<C>(known.squares, at.over_n);
+    const NormalizedBy<C> f{mean_of(row, known),
+                            InverseDeviations<C>::of(variance, at.work.epsilon)};
+    if (lane == 0) {
+      at.inverse[row] = f.inverse;
+      if (!at.work.known && at.work.centred) at.mean[row] = f.mean;
+    }
+    for (Index i = lane; i < at.work.n; i += lanes) at.write(row, i, f);
+  }
+};
+
 template <class T>
 void normalize_elements(const LocalNormalize& work, double over_n, const NormalizeMemory& at) {
   using C = ComputeType<T>;
@@ -127,6 +170,9 @@ void normalize_elements(const LocalNormalize& work, double over_n, const Normali
                         static_cast<C*>(at.inverse),
                         static_cast<C*>(at.mean),
                         static_cast<T*>(at.y)};
+  if constexpr (!kernels_on_host)
+    if (row_parts(work.rows, work.n) == 1)
+      return launch_rows("tessera::normalize", work.rows, work.n, NormalizeRow<T>{body});
   const Index elements = work.rows * work.n;
   const bool few = work.rows < 4 * host_threads() && host_threads() > 1;
   const bool apart = !kernels_on_host || work.n == 0 || (few && work.n >= 32768);

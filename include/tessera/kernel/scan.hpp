@@ -11,6 +11,7 @@
 /// element, once; the running sum of -0 alone is -0.
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/scan_device.hpp>
 #include <tessera/kernel/detail/scan_rows.hpp>
 #include <tessera/kernel/elements.hpp>
 
@@ -91,6 +92,10 @@ void scan_lines(const char* label, const Join& join, const LocalScan& work, cons
       if (work.n > 0 && work.outer > 0) scan_rows(label, join, work, from, earlier, to);
       return;
     }
+  if constexpr (!kernels_on_host)
+    if (to != nullptr && totals == nullptr)
+      return scan_device(label, join, work, {work.n, work.reverse, work.exclusive}, from, earlier,
+                         to);
   using Lines = ScanLines<Join, T, Out>;
   const Index strips = ceil_div(work.inner, Lines::width);
   const Index each = saturating_mul(work.n, min_of(work.inner, Lines::width));

@@ -15,6 +15,7 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/copy/copy_loops.hpp>
+#include <tessera/kernel/copy/detail/transpose_tiles.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/elements.hpp>
 
@@ -116,6 +117,10 @@ void copy_elements(const void* from_bytes, void* to_bytes, const StridedCopy* co
     const Index parts = total < 65536 ? 1 : host_threads();
     launch("tessera::copy", parts, 1, CopyParts<T>{from, to, copies, count, parts});
   } else if (count <= 1) {
+    if constexpr (has_teams<KernelSpace>)
+      if (count == 1)
+        if (const CopyBox box = collapse_copy(copies[0]); box.size > 0 && across_of(box) >= 0)
+          return transpose_tiles(from, to, box);
     copy_held<T, 1>(from, to, copies, count);
   } else {
     for (int first = 0; first < count; first += 16)

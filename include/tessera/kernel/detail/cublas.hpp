@@ -44,8 +44,8 @@ inline double one_of(double) { return 1; }
 inline cuComplex one_of(cuComplex) { return {1, 0}; }
 inline cuDoubleComplex one_of(cuDoubleComplex) { return {1, 0}; }
 
-template <class T, class Call, class E>
-void cublas_batches(const GemmShape& g, Call call, T beta, const E* a, const E* b, E* c) {
+template <class T, class Call, class E, class R>
+void cublas_batches(const GemmShape& g, Call call, T beta, const E* a, const E* b, R* c) {
   const cublasHandle_t handle = lane().own<Cublas>().handle;
   const cublasOperation_t op_a = g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t op_b = g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -79,18 +79,19 @@ inline void cublas_gemm(const GemmShape& g, complex<double> beta, const complex<
   cublas_batches(g, cublasZgemmStridedBatched_64, *z(&beta), z(a), z(b),
                  reinterpret_cast<cuDoubleComplex*>(c));
 }
-/// Half types: summed in float.
-template <class Format>
+/// Half types, to the same or to float: summed in float.
+template <class Format, class R>
 void cublas_gemm(const GemmShape& g, float beta, const ShortFloat<Format>* a,
-                 const ShortFloat<Format>* b, ShortFloat<Format>* c) {
+                 const ShortFloat<Format>* b, R* c) {
   constexpr cudaDataType type = std::is_same_v<ShortFloat<Format>, half> ? CUDA_R_16F : CUDA_R_16BF;
+  constexpr cudaDataType result = std::is_same_v<R, float> ? CUDA_R_32F : type;
   const auto call = [&](cublasHandle_t handle, cublasOperation_t op_b, cublasOperation_t op_a,
                         std::int64_t n, std::int64_t m, std::int64_t k, const float* one,
                         const auto* right, std::int64_t ldb, long long step_b, const auto* left,
                         std::int64_t lda, long long step_a, const float* scale, auto* out,
                         std::int64_t ldc, long long step_c, std::int64_t batches) {
     return cublasGemmStridedBatchedEx_64(handle, op_b, op_a, n, m, k, one, right, type, ldb, step_b,
-                                         left, type, lda, step_a, scale, out, type, ldc, step_c,
+                                         left, type, lda, step_a, scale, out, result, ldc, step_c,
                                          batches, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
   };
   cublas_batches(g, call, beta, a, b, c);

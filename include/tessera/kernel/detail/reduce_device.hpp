@@ -1,29 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Reductions on a device: `lanes` threads for each output, each taking every lanes-th element so
-/// that neighbouring threads read neighbouring elements; then the lanes are reduced in turn. The
-/// shape alone gives the number of lanes, so the order is fixed.
+/// Reductions on a device. Rows that lie side by side in memory are reduced by a team each, long
+/// ones that are few in pieces. Others are reduced by `lanes` threads for each output, whose
+/// partial results are then reduced in turn; neighbouring threads read neighbouring elements.
 ///
 ///     reduce_device<Reduction::sum, double, float>(reduce_shape(work), from, to, 1.0);
-#include <tessera/kernel/detail/launch.hpp>
+///
+/// Laws: the shape alone gives the pieces and the lanes, so the order is fixed.
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
+#include <tessera/kernel/detail/row_teams.hpp>
 #include <tessera/kernel/scratch.hpp>
 
 namespace tessera::detail {
 
+/// A piece of each output's row, whose elements follow each other.
+template <Reduction R, class Total, class In, class Out> struct ReduceRow {
+  struct Found {
+    Total total;
+  };
+  static constexpr int phases = 1;
+  OffsetBox kept;
+  Index length, parts, each;  // elements of a row; its pieces, and the elements of one
+  const In* from;
+  Out* to;
+  double scale;
+
+  template <int>
+  KOKKOS_FUNCTION Found find(Index piece, Index lane, Index lanes, const Found&) const {
+    const In* const row = from + kept.offset(piece / parts);
+    const Index first = piece % parts * each, end = min_of(length, first + each);
+    Found found{Fold<R, Total>::start()};
+    for (Index i = first + lane; i < end; i += lanes)
+      found.total = Fold<R, Total>::join(found.total, static_cast<Total>(row[i]));
+    return found;
+  }
+  template <int> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {
+    return {Fold<R, Total>::join(a.total, b.total)};
+  }
+  KOKKOS_FUNCTION void finish(Index piece, Index lane, Index, const Found& found) const {
+    if (lane == 0) to[piece] = scaled<Out>(found.total, scale);
+  }
+};
+
+/// How many threads of a device have work when it is full.
+inline constexpr Index device_threads = Index{1} << 18;
+
+/// Returns into how many pieces each of `rows` rows of n elements is cut, so that teams are enough.
+inline Index row_parts(Index rows, Index n) {
+  return rows >= 1024 ? 1 : max_of(1, min_of(ceil_div(2048, max_of(1, rows)), n / 4096));
+}
+
+template <Reduction R, class Total, class In, class Out>
+void reduce_rows(const OffsetBox& kept, Index length, const In* from, Out* to, double scale) {
+  const Index parts = row_parts(kept.size, length);
+  if (parts == 1)
+    return launch_rows("tessera::reduce", kept.size, length,
+                       ReduceRow<R, Total, In, Out>{kept, length, 1, length, from, to, scale});
+  const Index each = ceil_div(length, parts);
+  const Scratch<Total> partial(kept.size * parts);
+  launch_rows("tessera::reduce", kept.size * parts, each,
+              ReduceRow<R, Total, In, Total>{kept, length, parts, each, from, partial.data(), 1.0});
+  launch_rows(
+      "tessera::reduce", kept.size, parts,
+      ReduceRow<R, Total, Total, Out>{
+          {1, kept.size, {kept.size}, {parts}}, parts, 1, parts, partial.data(), to, scale});
+}
+
+/// An index is an output and one of its lanes; `apart`: a lane's outputs follow each other, else an
+/// output's lanes.
 template <Reduction R, class Total, class In, class Out> struct ReduceLanes {
   ReduceShape shape;
   Index lanes;
+  bool apart;
   const In* from;
   Out* to;
   double scale;
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     for (Index i = begin; i < end; ++i) {
-      const In* p = from + shape.kept.offset(i / lanes);
+      const Index output = apart ? i % shape.kept.size : i / lanes;
+      const In* p = from + shape.kept.offset(output);
       Total total = Fold<R, Total>::start();
-      for (Index e = i % lanes; e < shape.reduced.size; e += lanes)
+      for (Index e = apart ? i / shape.kept.size : i % lanes; e < shape.reduced.size; e += lanes)
         total = Fold<R, Total>::join(total, static_cast<Total>(p[shape.reduced.offset(e)]));
       to[i] = scaled<Out>(total, scale);
     }
@@ -32,20 +91,24 @@ template <Reduction R, class Total, class In, class Out> struct ReduceLanes {
 
 template <Reduction R, class Total, class In, class Out>
 void reduce_device(const ReduceShape& shape, const In* from, Out* to, double scale) {
-  const Index outputs = shape.kept.size, length = shape.reduced.size;
-  const bool unit_line =
-      shape.reduced.rank > 0 && shape.reduced.stride[shape.reduced.rank - 1] == 1;
-  const Index wanted = max_of(unit_line ? 32 : 1, (Index{1} << 18) / max_of(1, outputs));
+  const OffsetBox& reduced = shape.reduced;
+  const Index outputs = shape.kept.size, length = reduced.size;
+  const bool unit_line = reduced.rank > 0 && reduced.stride[reduced.rank - 1] == 1;
+  if (unit_line && reduced.rank == 1)
+    return reduce_rows<R, Total>(shape.kept, length, from, to, scale);
+  const Index wanted = max_of(unit_line ? 32 : 1, device_threads / max_of(1, outputs));
   const Index lanes = length < 64 ? 1 : min_of(wanted, length / 16);
   if (lanes <= 1) {
     launch("tessera::reduce", outputs, 1,
-           ReduceLanes<R, Total, In, Out>{shape, 1, from, to, scale});
+           ReduceLanes<R, Total, In, Out>{shape, 1, true, from, to, scale});
     return;
   }
   const Scratch<Total> partial(outputs * lanes);
   launch("tessera::reduce", outputs * lanes, 1,
-         ReduceLanes<R, Total, In, Total>{shape, lanes, from, partial.data(), 1.0});
-  const ReduceShape next{{1, outputs, {outputs}, {lanes}}, {1, lanes, {lanes}, {1}}};
+         ReduceLanes<R, Total, In, Total>{shape, lanes, !unit_line, from, partial.data(), 1.0});
+  const ReduceShape next =
+      unit_line ? ReduceShape{{1, outputs, {outputs}, {lanes}}, {1, lanes, {lanes}, {1}}}
+                : ReduceShape{{1, outputs, {outputs}, {1}}, {1, lanes, {lanes}, {outputs}}};
   reduce_device<R, Total, Total, Out>(next, partial.data(), to, scale);
 }
 

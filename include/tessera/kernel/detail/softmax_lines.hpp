@@ -2,21 +2,79 @@
 #pragma once
 /// @file
 /// The loops of kernel/softmax.hpp: on the host by strips (softmax_strip.hpp), short lines and half
-/// types in a buffer; on a device a line by each thread. Few long lines are cut
-/// (softmax_parts.hpp).
+/// types in a buffer; on a device a line by each thread, or by each team where its elements follow
+/// each other. Few long lines are cut (softmax_parts.hpp).
 #include <limits>
 #include <type_traits>
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/local_work.hpp>
 #include <tessera/kernel/detail/convert_row.hpp>
-#include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/row_teams.hpp>
 #include <tessera/kernel/detail/softmax_strip.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 
 namespace tessera::detail {
 
 template <class T> class SoftmaxParts;
+
+/// On a device: a line whose elements follow each other. Its greatest element and its sum may be
+/// known; the sum, the softmax, or both are wanted.
+template <class T> struct SoftmaxRow {
+  using C = ComputeType<T>;
+  using Total = TotalType<C>;
+  struct Found {
+    C greatest;
+    Total sum;
+  };
+  static constexpr int phases = 2;
+  Index n;
+  const T *from, *greatest;
+  const C* sums;
+  C* made_sums;
+  T* to;
+  bool logarithm;
+
+  KOKKOS_FORCEINLINE_FUNCTION static C larger(C a, C b) { return a > b ? a : b; }
+  template <int K>
+  KOKKOS_FUNCTION Found find(Index line, Index lane, Index lanes, const Found& known) const {
+    const T* const x = from + line * n;
+    if constexpr (K == 0) {
+      if (greatest != nullptr) return {static_cast<C>(greatest[line]), 0};
+      Found found{-std::numeric_limits<C>::infinity(), 0};
+      for (Index i = lane; i < n; i += lanes)
+        found.greatest = larger(static_cast<C>(x[i]), found.greatest);
+      return found;
+    } else {
+      Found found{known.greatest, 0};
+      if (sums != nullptr) {
+        if (lane == 0) found.sum = static_cast<Total>(sums[line]);
+        return found;
+      }
+      for (Index i = lane; i < n; i += lanes)
+        found.sum += static_cast<Total>(exp_below(static_cast<C>(x[i]) - known.greatest));
+      return found;
+    }
+  }
+  template <int K> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {
+    if constexpr (K == 0)
+      return {larger(a.greatest, b.greatest), 0};
+    else
+      return {a.greatest, a.sum + b.sum};
+  }
+  KOKKOS_FUNCTION void finish(Index line, Index lane, Index lanes, const Found& known) const {
+    const C sum = static_cast<C>(known.sum);
+    if (made_sums != nullptr && lane == 0) made_sums[line] = sum;
+    if (to == nullptr) return;
+    const T* const x = from + line * n;
+    T* const y = to + line * n;
+    const C scale = logarithm ? log_of(sum) : 1 / sum;
+    for (Index i = lane; i < n; i += lanes) {
+      const C below = static_cast<C>(x[i]) - known.greatest;
+      y[i] = static_cast<T>(logarithm ? below - scale : exp_below(below) * scale);
+    }
+  }
+};
 
 /// Lines of elements T, and the largest element of each, unless that is still to be found.
 template <class T> class SoftmaxLines {
@@ -77,6 +135,11 @@ template <class T> class SoftmaxLines {
   T* greatest_parts_ =
       nullptr;  // where the largest element of each part goes; nothing else is done
 
+  /// Launches all lines on a device, where the elements of each follow each other.
+  void rows(const char* label) const {
+    launch_rows(label, lines_.outer, lines_.n,
+                SoftmaxRow<T>{lines_.n, from_, greatest_, sums_, made_sums_, to_, logarithm_});
+  }
   /// Launches all lines, or all their parts.
   void start(const char* label) const {
     const Index each =

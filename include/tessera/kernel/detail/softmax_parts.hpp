@@ -9,6 +9,7 @@
 /// Laws: the shape alone gives the number of parts, so the order of additions is fixed.
 #include <type_traits>
 
+#include <tessera/kernel/detail/reduce_device.hpp>
 #include <tessera/kernel/detail/softmax_lines.hpp>
 #include <tessera/kernel/scratch.hpp>
 
@@ -44,6 +45,8 @@ template <class T> class SoftmaxParts {
   /// Computes all lines, in parts where few are long.
   static void start(const char* label, const Lines& all) {
     const Index n = all.lines_.n, lines = all.lines_.outer * all.lines_.inner;
+    if constexpr (!kernels_on_host)
+      if (all.lines_.inner == 1 && row_parts(lines, n) == 1) return all.rows(label);
     const Index parts = parts_of(all);
     if (parts <= 1) return all.start(label);
     Lines body = all;

@@ -7,8 +7,9 @@
 ///     detail::sort(DType::f32, work, from, to, words);  // work.scratch_bytes(4, false) of them
 ///     detail::order(DType::f32, work, from, nullptr, positions, words);
 ///
-/// The host orders words of key and place, in memory that the caller gives. A device orders places
-/// in scratch memory of its lane, of 8 bytes an element.
+/// The host orders words of key and place, in memory that the caller gives. CUDA orders words of
+/// line and key (detail/sort_radix.hpp), another device places (detail/sort_network.hpp), in
+/// scratch memory of its lane.
 ///
 /// Laws: nothing is allocated on the host. NaNs come last, in either direction. order(): equal
 /// elements keep their order, -0 and 0 too. sort() has no positions: equal elements with different
@@ -19,6 +20,7 @@
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/scratch.hpp>
 #include <tessera/kernel/sort/detail/sort_network.hpp>
+#include <tessera/kernel/sort/detail/sort_radix.hpp>
 #include <tessera/kernel/sort/detail/sort_words.hpp>
 
 namespace tessera::detail {
@@ -137,7 +139,16 @@ void sort_lines(const LocalSort& work, const T* from, PositionArray places, T* v
         "tessera::sort", parts, 1,
         SortLines<T>{work, from, places, values, positions, static_cast<std::byte*>(words), parts});
   } else {
-    const Scratch<std::int64_t> order(work.outer * work.n * work.inner);
+    const Index size = work.outer * work.n * work.inner;
+#if defined(KOKKOS_ENABLE_CUDA)
+    // Words hold the bits of a line's number beside a key of four bytes.
+    if constexpr (std::is_same_v<KernelSpace, Kokkos::Cuda>)
+      if (size > 0 && work.outer * work.inner < Index{1} << 31)
+        return size <= Index{0xffff'ffff}
+                   ? sort_by_radix<std::uint32_t>(work, from, places, values, positions)
+                   : sort_by_radix<std::uint64_t>(work, from, places, values, positions);
+#endif
+    const Scratch<std::int64_t> order(size);
     sort_places(work, from, places, values != nullptr, order.data());
     launch("tessera::sort", results, 1,
            TakePlaces<T>{work, from, places, order.data(), values, positions});

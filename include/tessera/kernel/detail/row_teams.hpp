@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Rows on a device, each by a team of threads (a block of a GPU), which share what they find: the
+/// row is read from memory once, and from a cache after that. A body has `phases` things to find,
+/// one after the other, and finishes the row when it knows them all. Its lanes take elements that
+/// lie side by side: lane l of a team of `lanes` takes l, l + lanes, and so on.
+///
+///     struct Body {
+///       struct Found { float greatest; };
+///       static constexpr int phases = 1;
+///       template <int K> KOKKOS_FUNCTION Found find(Index row, Index lane, Index lanes, const Found& known) const;
+///       template <int K> static KOKKOS_FUNCTION Found join(const Found& a, const Found& b);
+///       KOKKOS_FUNCTION void finish(Index row, Index lane, Index lanes, const Found& known) const;
+///     };
+///     launch_rows("tessera::rows", rows, n, Body{x, y});
+///
+/// Laws: the lengths of rows alone give the number of lanes, so the order of joins is fixed. Where
+/// the device has no teams, or rows are short, a thread does the work of all lanes of a row.
+#include <limits>
+
+#include <tessera/kernel/detail/launch.hpp>
+
+namespace tessera::detail {
+
+/// Whether a team of the space's threads runs on one processor with a cache of its own.
+template <class Space> inline constexpr bool has_teams = false;
+#if defined(KOKKOS_ENABLE_CUDA)
+template <> inline constexpr bool has_teams<Kokkos::Cuda> = true;
+#endif
+#if defined(KOKKOS_ENABLE_HIP)
+template <> inline constexpr bool has_teams<Kokkos::HIP> = true;
+#endif
+
+/// Returns how many lanes share a row of n elements.
+inline Index row_lanes(Index n) { return n >= 2048 ? 256 : n >= 512 ? 128 : n >= 64 ? 32 : 1; }
+
+/// What Kokkos joins over a team in phase K.
+template <class Body, int K> struct FoundJoin {
+  using reducer = FoundJoin;
+  using value_type = typename Body::Found;
+  using result_view_type = Kokkos::View<value_type, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  value_type* found;
+  KOKKOS_FUNCTION void join(value_type& a, const value_type& b) const {
+    a = Body::template join<K>(a, b);
+  }
+  KOKKOS_FUNCTION void init(value_type& value) const { value = *found; }
+  KOKKOS_FUNCTION value_type& reference() const { return *found; }
+};
+
+/// The phases of a row, by its team.
+template <class Body> struct RowTeams {
+  Body body;
+  Index first;
+  template <class Member> KOKKOS_FUNCTION void operator()(const Member& team) const {
+    typename Body::Found found{};
+    find_from<0>(team, first + team.league_rank(), found);
+    body.finish(first + team.league_rank(), team.team_rank(), team.team_size(), found);
+  }
+  template <int K, class Member>
+  KOKKOS_FUNCTION void find_from(const Member& team, Index row, typename Body::Found& found) const {
+    if constexpr (K < Body::phases) {
+      found = body.template find<K>(row, team.team_rank(), team.team_size(), found);
+      team.team_reduce(FoundJoin<Body, K>{&found});
+      find_from<K + 1>(team, row, found);
+    }
+  }
+};
+
+/// The same by one thread, which does the work of all lanes.
+template <class Body> struct RowAlone {
+  Body body;
+  Index lanes;
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    for (Index row = begin; row < end; ++row) {
+      typename Body::Found found{};
+      find_from<0>(row, found);
+      for (Index lane = 0; lane < lanes; ++lane) body.finish(row, lane, lanes, found);
+    }
+  }
+  template <int K> KOKKOS_FUNCTION void find_from(Index row, typename Body::Found& found) const {
+    if constexpr (K < Body::phases) {
+      typename Body::Found all = body.template find<K>(row, 0, lanes, found);
+      for (Index lane = 1; lane < lanes; ++lane)
+        all = Body::template join<K>(all, body.template find<K>(row, lane, lanes, found));
+      found = all;
+      find_from<K + 1>(row, found);
+    }
+  }
+};
+
+/// Runs a body over `rows` rows of n elements.
+template <class Body> void launch_rows(const char* label, Index rows, Index n, const Body& body) {
+  const Index lanes = row_lanes(n);
+  if constexpr (has_teams<KernelSpace>)
+    if (lanes > 1) {
+      constexpr Index most = std::numeric_limits<int>::max();  // teams of a launch
+      for (Index first = 0; first < rows; first += most)
+        Kokkos::parallel_for(label,
+                             Kokkos::TeamPolicy<KernelSpace>(
+                                 lane().space(), static_cast<int>(min_of(most, rows - first)),
+                                 static_cast<int>(lanes)),
+                             RowTeams<Body>{body, first});
+      return;
+    }
+  launch(label, rows, 1, RowAlone<Body>{body, lanes});
+}
+
+}  // namespace tessera::detail
