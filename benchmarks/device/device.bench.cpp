@@ -92,7 +92,7 @@ template <class X> double bytes_of(const X& x) {
 template <class T> void products(const ProcessMesh<Grid>& mesh, const std::string& type) {
   for (const Index n : {scaled(1024, 64), scaled(8192, 96)}) {
     const auto a = numbers<Matrix<T>>(mesh, {n, n}), b = numbers<Matrix<T>>(mesh, {n, n}, 2);
-    auto c = a;
+    auto c = zeros_like(a);
     const double flops = 2.0 * static_cast<double>(n) * static_cast<double>(n * n);
     row("product of " + std::to_string(n) + "^3, " + type, {.flops = flops},
         [&] { einsum_into<"ik,kj->ij">(c, a, b); });
@@ -103,7 +103,7 @@ template <class T> void rows(const ProcessMesh<Grid>& mesh, const std::string& t
   const Index m = scaled(16384, 64), n = scaled(4096, 32);
   const auto x = numbers<Matrix<T>>(mesh, {m, n}), z = numbers<Matrix<T>>(mesh, {m, n}, 2);
   const auto line = numbers<Vector<T>>(mesh, {n}, 3);
-  auto y = x;
+  auto y = zeros_like(x);
   const double size = bytes_of(x);
   row("add, " + type, {.bytes = 3 * size}, [&] { map_into(y, fn::Add{}, x, z); });
   row("gelu, " + type, {.bytes = 2 * size}, [&] { map_into(y, fn::Gelu{}, x); });
@@ -156,7 +156,7 @@ template <class T> void convolutions(const ProcessMesh<Grid>& mesh, const std::s
 
 void overhead(const ProcessMesh<Grid>& mesh) {
   const auto x = numbers<Vector<float>>(mesh, {16});
-  auto y = x;
+  auto y = zeros_like(x);
   row("an operator of 16 floats, into", {}, [&] { map_into(y, fn::Add{}, x, x); });
   row("an operator of 16 floats, new", {}, [&] { (void)(x + x); });
   const auto a = numbers<Matrix<float>>(mesh, {16, 16});

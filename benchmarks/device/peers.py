@@ -95,6 +95,49 @@ def torch_rows(row):
         add("convolution, gradient by kernel, " + name, lambda: gradient(False, True, False))
 
 
+def torch_steps(compiled):
+    """A step of the Transformer of bench_transformer on a device, in full float; returns the loss."""
+    import torch
+    from torch import nn
+    batch, sequence, embed, heads, hidden, words, layers = 8, 1024, 1024, 16, 4096, 8192, 4
+    torch.manual_seed(1)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.LayerNorm(embed), nn.LayerNorm(embed)
+            self.joined, self.out = nn.Linear(embed, 3 * embed, bias=False), nn.Linear(embed, embed, bias=False)
+            self.feed = nn.Sequential(nn.Linear(embed, hidden), nn.GELU(), nn.Linear(hidden, embed))
+
+        def forward(self, x):
+            q, k, v = self.joined(self.first(x)).view(batch, sequence, 3, heads, embed // heads).permute(2, 0, 3, 1, 4)
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(y.transpose(1, 2).reshape(batch, sequence, embed))
+            return x + self.feed(self.second(x))
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.places = nn.Embedding(words, embed), nn.Parameter(0.1 * torch.randn(sequence, embed))
+            self.blocks = nn.Sequential(*(Block() for _ in range(layers)))
+            self.norm, self.head = nn.LayerNorm(embed), nn.Linear(embed, words)
+
+        def forward(self, ids, following):
+            out = self.head(self.norm(self.blocks(self.table(ids) + self.places)))
+            return nn.functional.cross_entropy(out.flatten(0, 1), following.flatten())
+
+    model = Model().cuda()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    ids, following = torch.randint(0, words, (2, batch, sequence), device="cuda")
+    loss = torch.compile(model) if compiled else model
+
+    def step():
+        optimizer.zero_grad()
+        loss(ids, following).backward()
+        optimizer.step()
+    return measure(step, lambda _: torch.cuda.synchronize())
+
+
 def jax_rows(row):
     import jax
     jax.config.update("jax_enable_x64", True)
@@ -139,7 +182,12 @@ def main():
     take = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     take.add_argument("ours", nargs="?", help="what bench_device printed")
     take.add_argument("--peers", choices=PEERS, nargs="+", default=list(PEERS))
+    take.add_argument("--steps", action="store_true", help="a step of a Transformer in PyTorch instead, eager and compiled")
     asked = take.parse_args()
+    if asked.steps:
+        for compiled in (False, True):
+            print(f"Transformer step, PyTorch {'compiled' if compiled else 'eager'}: {torch_steps(compiled) * 1e3:.2f} ms", flush=True)
+        return
     ours = {}
     if asked.ours:
         with open(asked.ours) as file:

@@ -157,7 +157,9 @@ template <Reduction R, class T> struct ExtremeRow {
   KOKKOS_FUNCTION Found find(Index row, Index lane, Index lanes, const Found&) const {
     const T* const x = from + kept.offset(row);
     Found found{Fold<R, C>::start(), n};
-    for (Index i = lane; i < n; i += lanes) found = join<0>(found, {static_cast<C>(x[i]), i});
+    each_of_lane(x, n, lane, lanes, [&](T e, Index i) {
+      found = join<0>(found, {static_cast<C>(e), i});
+    });
     return found;
   }
   template <int> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {

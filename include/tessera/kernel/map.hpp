@@ -19,28 +19,12 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/map_device.hpp>
 #include <tessera/kernel/detail/map_loops.hpp>
 #include <tessera/kernel/detail/map_shape.hpp>
 #include <tessera/kernel/functions/cast.hpp>
 
 namespace tessera::detail {
-
-/// The operands' pointers, in a form that device code can hold.
-template <class... T> struct MapInputs {
-  MapInputs() = default;
-  template <class Call, class... P> void apply(const Call& call, const P*... pointers) const {
-    call(pointers...);
-  }
-};
-template <class T, class... Rest> struct MapInputs<T, Rest...> {
-  const T* head;
-  MapInputs<Rest...> rest;
-  explicit MapInputs(const T* first, const Rest*... others) : head(first), rest(others...) {}
-  /// Calls call(pointer...) with all operands.
-  template <class Call, class... P> void apply(const Call& call, const P*... pointers) const {
-    rest.apply(call, pointers..., head);
-  }
-};
 
 template <int K, class F, int N, class... Values>
 KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>&, Index, const MapInputs<>&,
@@ -62,6 +46,7 @@ template <class T> struct MapTile {
   MapTile() {}  // leaves the buffer uninitialized
 };
 
+/// Host: an index is an element.
 template <class R, class F, class... T> struct Map {
   static constexpr int operands = sizeof...(T);
   F f;
@@ -69,14 +54,7 @@ template <class R, class F, class... T> struct Map {
   R* out;
   MapInputs<T...> in;
 
-  KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    if constexpr (kernels_on_host)
-      run_host(begin, end);
-    else
-      for (Index i = begin; i < end; ++i)
-        out[shape.offset(i, operands)] = static_cast<R>(map_element<0>(f, shape, i, in));
-  }
-  void run_host(Index begin, Index end) const {
+  void run(Index begin, Index end) const {
     in.apply([&](const T*... p) {
       if (shape.flat) return map_loop(f, end - begin, out + begin, (p + begin)...);
       if (begin == end) return;
@@ -160,8 +138,14 @@ template <class R, class F, class... T> struct Map {
 
 template <class R, class F, class... T>
 void run_map(const F& f, const LocalMap& work, R* out, const T*... in) {
-  const Map<R, F, T...> kernel{f, map_shape<sizeof...(T)>(work), out, MapInputs<T...>(in...)};
-  launch("tessera::map", kernel.shape.size, 16384, kernel);
+  const MapShape<sizeof...(T)> shape = map_shape<sizeof...(T)>(work);
+  const MapInputs<T...> inputs(in...);
+  if constexpr (kernels_on_host) {
+    launch("tessera::map", shape.size, 16384, Map<R, F, T...>{f, shape, out, inputs});
+  } else {
+    const MapOnDevice<MapResult<R>, F, T...> kernel(f, shape, {out}, inputs);
+    launch("tessera::map", kernel.count(), 1, kernel);
+  }
 }
 
 /// Writes f(in0[...], in1[...], ...) to each element of `out`, which is contiguous and row-major

@@ -33,7 +33,11 @@ namespace detail {
 /// Where the results of a function go.
 template <class... R> struct MapOutputs;
 template <> struct MapOutputs<> {
+  static constexpr int width = 8;
+  using Made = Several<>;
   KOKKOS_FORCEINLINE_FUNCTION void store(Index, const Several<>&) const {}
+  template <int N>
+  KOKKOS_FORCEINLINE_FUNCTION void store(Index, Index, Index, const Several<> (&)[N]) const {}
 };
 template <class First, class... Rest> struct MapOutputs<First, Rest...> {
   First* head;
@@ -41,6 +45,22 @@ template <class First, class... Rest> struct MapOutputs<First, Rest...> {
   KOKKOS_FORCEINLINE_FUNCTION void store(Index i, const Several<First, Rest...>& made) const {
     head[i] = made.first;
     rest.store(i, made.rest);
+  }
+  // On a device, a tile at once (detail/map_device.hpp).
+  static constexpr int width =
+      pack_size<First> < MapOutputs<Rest...>::width ? pack_size<First> : MapOutputs<Rest...>::width;
+  using Made = Several<First, Rest...>;
+  template <int N>
+  KOKKOS_FORCEINLINE_FUNCTION void store(Index at, Index step, Index count,
+                                         const Made (&made)[N]) const {
+    Pack<First, N> pack;
+    Several<Rest...> others[N];
+    for (int j = 0; j < N; ++j) {
+      pack.of[j] = made[j].first;
+      others[j] = made[j].rest;
+    }
+    store_tile(head + at, step, count, pack);
+    rest.store(at, step, count, others);
   }
 };
 
@@ -58,6 +78,7 @@ TESSERA_INLINE inline void several_loop(const F f, Index n, Index at, const Outp
   for (Index i = 0; i < n; ++i) several_element(f, i, at, out, in...);
 }
 
+/// Host: an index is an element.
 template <class F, class Outputs, class... T> struct MapSeveral {
   static constexpr int operands = sizeof...(T);
   F f;
@@ -65,13 +86,10 @@ template <class F, class Outputs, class... T> struct MapSeveral {
   Outputs out;
   MapInputs<T...> in;
 
-  KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    if constexpr (kernels_on_host)
-      in.apply([&](const T*... p) {
-        run_tiles(std::index_sequence_for<T...>{}, begin, end, p..., MapTile<T>{}...);
-      });
-    else
-      for (Index i = begin; i < end; ++i) out.store(i, map_element<0>(f, shape, i, in));
+  void run(Index begin, Index end) const {
+    in.apply([&](const T*... p) {
+      run_tiles(std::index_sequence_for<T...>{}, begin, end, p..., MapTile<T>{}...);
+    });
   }
   template <std::size_t... K>
   void run_tiles(std::index_sequence<K...>, Index begin, Index end, const T*... p,
@@ -86,6 +104,19 @@ template <class F, class Outputs, class... T> struct MapSeveral {
     }
   }
 };
+
+template <class F, class Outputs, class... T>
+void run_map_several(const F& f, const LocalMap& work, const Outputs& out, const T*... in) {
+  const MapShape<sizeof...(T)> shape = map_shape<sizeof...(T)>(work);
+  const MapInputs<T...> inputs(in...);
+  if constexpr (kernels_on_host) {
+    launch("tessera::map_several", shape.size, 8192,
+           MapSeveral<F, Outputs, T...>{f, shape, out, inputs});
+  } else {
+    const MapOnDevice<Outputs, F, T...> kernel(f, shape, out, inputs);
+    launch("tessera::map_several", kernel.count(), 1, kernel);
+  }
+}
 
 }  // namespace detail
 }  // namespace tessera

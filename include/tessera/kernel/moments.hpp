@@ -90,12 +90,14 @@ template <class T> struct MomentsRow {
     const T* const x = at.x + kept.offset(row);
     Found found{known.sum, 0};
     if constexpr (K == 0) {
-      for (Index i = lane; own_mean && i < n; i += lanes)
-        found.sum = found.sum + static_cast<TotalType<T>>(x[i]);
+      if (own_mean)
+        each_of_lane(x, n, lane, lanes,
+                     [&](T e, Index) { found.sum = found.sum + static_cast<TotalType<T>>(e); });
     } else {
       const C here = centre(row, known);
-      for (Index i = lane; i < n; i += lanes)
-        found.squares += static_cast<double>(squared_size(static_cast<C>(x[i]) - here));
+      each_of_lane(x, n, lane, lanes, [&](T e, Index) {
+        found.squares += static_cast<double>(squared_size(static_cast<C>(e) - here));
+      });
     }
     return found;
   }

@@ -73,14 +73,13 @@ template <class T> struct NormalizeRows {
     } else {
       for (Index i = begin; i < end; ++i) {
         const Index row = i / work.n;
-        write(row, i % work.n, {mean_of(row), inverse[row]});
+        y[i] = made(x[i], i % work.n, {mean_of(row), inverse[row]});
       }
     }
   }
-  KOKKOS_FUNCTION void write(Index row, Index j, const NormalizedBy<C>& f) const {
-    const Index i = row * work.n + j;
-    const C wide = static_cast<C>(x[i]), factor = static_cast<C>(scale[j]);
-    y[i] = static_cast<T>(work.biased ? f(wide, factor, static_cast<C>(bias[j])) : f(wide, factor));
+  KOKKOS_FUNCTION T made(T element, Index j, const NormalizedBy<C>& f) const {
+    const C wide = static_cast<C>(element), factor = static_cast<C>(scale[j]);
+    return static_cast<T>(work.biased ? f(wide, factor, static_cast<C>(bias[j])) : f(wide, factor));
   }
 
  private:
@@ -134,11 +133,12 @@ template <class T> struct NormalizeRow {
     const T* const x = at.x + row * at.work.n;
     if (at.work.known || (K == 0 && !at.work.centred)) return found;
     const C mean = mean_of(row, known);
-    for (Index i = lane; i < at.work.n; i += lanes)
+    each_of_lane(x, at.work.n, lane, lanes, [&](T e, Index) {
       if constexpr (K == 0)
-        found.sum = found.sum + static_cast<TotalType<T>>(x[i]);
+        found.sum = found.sum + static_cast<TotalType<T>>(e);
       else
-        found.squares += static_cast<double>(squared_size(static_cast<C>(x[i]) - mean));
+        found.squares += static_cast<double>(squared_size(static_cast<C>(e) - mean));
+    });
     return found;
   }
   template <int K> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {
@@ -152,7 +152,9 @@ template <class T> struct NormalizeRow {
       at.inverse[row] = f.inverse;
       if (!at.work.known && at.work.centred) at.mean[row] = f.mean;
     }
-    for (Index i = lane; i < at.work.n; i += lanes) at.write(row, i, f);
+    const Index first = row * at.work.n;
+    map_lane(at.x + first, at.y + first, at.work.n, lane, lanes,
+             [&](T x, Index j) { return at.made(x, j, f); });
   }
 };
 

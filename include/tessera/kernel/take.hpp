@@ -14,6 +14,7 @@
 #include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/detail/index_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/prefetch.hpp>
@@ -148,6 +149,32 @@ template <class W> struct TakeRows {
   }
 };
 
+/// On a device: an index is a pack of a row whose elements follow each other.
+template <class W> struct TakePacks {
+  static constexpr int width = pack_size<W>;
+  IndexBox box;
+  Index size, packs;  // elements and packs of a row
+  W missing;
+  const W* table;
+  W* out;
+
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    for (Index i = begin; i < end; ++i) {
+      Index at[max_dims], from = 0;
+      box.start(i / packs, at);
+      const IndexBox::Place place = box.find(at, from);
+      const Index first = i % packs * width, count = min_of(width, size - first);
+      const W* const x = table + from + first;
+      W* const y = out + box.offset(at) + first;
+      if (place == IndexBox::here && count == width && is_packed<width>(x) && is_packed<width>(y))
+        store_pack<width>(y, load_pack<width>(x));
+      else
+        for (Index j = 0; j < count; ++j)
+          y[j] = place == IndexBox::here ? x[j] : place == IndexBox::dropped ? W{} : missing;
+    }
+  }
+};
+
 template <class W> struct FillWords {
   W* out;
   W value;
@@ -168,6 +195,12 @@ void take_elements(const LocalIndexed& work, const void* table, const void* cons
   const bool along_row = row.rank == 0 || row.stride[row.rank - 1] == 1;
   kernel.rows_outside = !along_row && row.size > 1;
   if constexpr (!kernels_on_host) {
+    if (row.contiguous() && row.size > 1) {
+      const Index packs = ceil_div(row.size, TakePacks<W>::width);
+      return launch(
+          "tessera::take", kernel.box.size * packs, 1,
+          TakePacks<W>{kernel.box, row.size, packs, kernel.missing, kernel.table, kernel.out});
+    }
     launch("tessera::take", kernel.box.size * row.size, 1, kernel);
   } else {
     const Index units = kernel.rows_outside ? row.size : kernel.box.size;

@@ -29,9 +29,7 @@ template <class... R, class F, class... T> struct SeveralRunner<Several<R...>, F
     Outputs outputs;
     void* to[] = {out, const_cast<void*>(in[sizeof...(T) + O])...};  // the results after the first
     fill(outputs, to);
-    const MapSeveral<F, Outputs, T...> kernel{f, map_shape<sizeof...(T)>(work), outputs,
-                                              MapInputs<T...>(static_cast<const T*>(in[I])...)};
-    launch("tessera::map_several", kernel.shape.size, 8192, kernel);
+    run_map_several(f, work, outputs, static_cast<const T*>(in[I])...);
   }
   static void run(const void* f, const LocalMap& work, void* out, const void* const* in) {
     call(*static_cast<const F*>(f), work, out, in, std::index_sequence_for<T...>{},

@@ -8,6 +8,7 @@
 ///     reduce_device<Reduction::sum, double, float>(reduce_shape(work), from, to, 1.0);
 ///
 /// Laws: the shape alone gives the pieces and the lanes, so the order is fixed.
+#include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/detail/row_teams.hpp>
@@ -32,8 +33,9 @@ template <Reduction R, class Total, class In, class Out> struct ReduceRow {
     const In* const row = from + kept.offset(piece / parts);
     const Index first = piece % parts * each, end = min_of(length, first + each);
     Found found{Fold<R, Total>::start()};
-    for (Index i = first + lane; i < end; i += lanes)
-      found.total = Fold<R, Total>::join(found.total, static_cast<Total>(row[i]));
+    each_of_lane(row + first, end - first, lane, lanes, [&](In x, Index) {
+      found.total = Fold<R, Total>::join(found.total, static_cast<Total>(x));
+    });
     return found;
   }
   template <int> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {
@@ -82,7 +84,19 @@ template <Reduction R, class Total, class In, class Out> struct ReduceLanes {
       const Index output = apart ? i % shape.kept.size : i / lanes;
       const In* p = from + shape.kept.offset(output);
       Total total = Fold<R, Total>::start();
-      for (Index e = apart ? i / shape.kept.size : i % lanes; e < shape.reduced.size; e += lanes)
+      Index e = apart ? i / shape.kept.size : i % lanes;
+      if (shape.reduced.rank == 1) {
+        constexpr int some = 8;  // reads at once
+        const Index step = lanes * shape.reduced.stride[0];
+        const In* x = p + e * shape.reduced.stride[0];
+        for (; e + (some - 1) * lanes < shape.reduced.size; e += some * lanes, x += some * step) {
+          In read[some];
+          for (int k = 0; k < some; ++k) read[k] = x[k * step];
+          for (int k = 0; k < some; ++k)
+            total = Fold<R, Total>::join(total, static_cast<Total>(read[k]));
+        }
+      }
+      for (; e < shape.reduced.size; e += lanes)
         total = Fold<R, Total>::join(total, static_cast<Total>(p[shape.reduced.offset(e)]));
       to[i] = scaled<Out>(total, scale);
     }

@@ -3,13 +3,15 @@
 /// @file
 /// Running joins on a device: lines are cut into pieces until there is work for all threads. The
 /// pieces' totals are found, and run along in turn; then each piece is run along from what comes
-/// before it.
+/// before it: by a team where elements of a line follow each other, else by a thread.
 ///
 ///     scan_device("tessera::scan", join, {.outer = 2, .n = 3}, from, earlier, to);
 ///
 /// Laws: the shape alone gives the pieces, so the order of joins is fixed.
+#include <limits>
+
 #include <tessera/base/local_work.hpp>
-#include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/reduce_device.hpp>
 #include <tessera/kernel/scratch.hpp>
 
@@ -40,9 +42,7 @@ template <class Join, class T, class Early, class Out> struct ScanPieces {
     for (Index i = begin; i < end; ++i) {
       const Index column = i % work.inner, outer = i / work.inner / pieces;
       const Index first = i / work.inner % pieces * length, last = min_of(order.n, first + length);
-      Total total = starts != nullptr   ? starts[i]
-                    : totals != nullptr ? join.start()
-                                        : before(outer, column);
+      Total total = start(i);
       for (Index k = first; k < last; ++k) {
         const Index row = order.backwards ? order.n - 1 - k : k;
         const Index at = (outer * order.n + row) * work.inner + column;
@@ -52,6 +52,11 @@ template <class Join, class T, class Early, class Out> struct ScanPieces {
       }
       if (totals != nullptr) totals[i] = total;
     }
+  }
+  /// Returns what comes before piece i: of totals nothing.
+  KOKKOS_FUNCTION Total start(Index i) const {
+    if (starts != nullptr) return starts[i];
+    return totals != nullptr ? join.start() : before(i / work.inner / pieces, i % work.inner);
   }
   KOKKOS_FUNCTION Total before(Index outer, Index column) const {
     Total total = join.start();
@@ -64,6 +69,99 @@ template <class Join, class T, class Early, class Out> struct ScanPieces {
   }
 };
 
+/// A team runs along a piece in chunks: each thread along a few elements, then all along the
+/// threads' totals (Hillis and Steele, "Data parallel algorithms", 1986).
+template <class Join, class T, class Early, class Out> struct ScanTeams {
+  using Pieces = ScanPieces<Join, T, Early, Out>;
+  using Total = typename Join::Total;
+  static constexpr int width = pack_size<T> < 4 ? pack_size<T> : 4;
+  Pieces all;
+  Index first;
+
+  template <class Member> KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const Index lane = team.team_rank(), lanes = team.team_size();
+    const std::size_t bytes = static_cast<std::size_t>(lanes) * sizeof(Total);
+    Total* const shared =
+        static_cast<Total*>(team.team_scratch(0).get_shmem_aligned(bytes, alignof(Total)));
+    const Index i = first + team.league_rank();
+    const Index line = i / all.pieces, begin = i % all.pieces * all.length;
+    const Index end = min_of(all.order.n, begin + all.length);
+    Total running = all.start(i);
+    for (Index chunk = begin; chunk < end; chunk += lanes * width) {
+      const Index own = chunk + lane * width, count = min_of(width, end - own);
+      Total made[width];
+      read(line, own, count, made);
+      for (int j = 1; j < width; ++j) made[j] = all.join(made[j - 1], made[j]);
+      Total whole = made[width - 1];
+      shared[lane] = whole;
+      for (Index apart = 1; apart < lanes; apart *= 2) {
+        team.team_barrier();
+        if (lane >= apart) whole = all.join(shared[lane - apart], whole);
+        team.team_barrier();
+        shared[lane] = whole;
+      }
+      team.team_barrier();
+      const Total before = lane > 0 ? all.join(running, shared[lane - 1]) : running;
+      if (all.totals == nullptr)
+        for (int j = 0; j < width; ++j)
+          if (j < count) write(line, own + j, before, j > 0 ? &made[j - 1] : nullptr, made[j]);
+      running = all.join(running, shared[lanes - 1]);
+      team.team_barrier();
+    }
+    if (all.totals != nullptr && lane == 0) all.totals[i] = running;
+  }
+
+ private:
+  KOKKOS_FUNCTION Index at(Index line, Index k) const {
+    return line * all.order.n + (all.order.backwards ? all.order.n - 1 - k : k);
+  }
+  /// Elements beyond the piece are the identity.
+  KOKKOS_FUNCTION void read(Index line, Index own, Index count, Total (&made)[width]) const {
+    const T* const x = all.from + at(line, own);
+    if (!all.order.backwards && count == width && is_packed<width>(x)) {
+      const Pack<T, width> pack = load_pack<width>(x);
+      for (int j = 0; j < width; ++j) made[j] = static_cast<Total>(pack.of[j]);
+      return;
+    }
+    for (int j = 0; j < width; ++j)
+      made[j] = j < count ? static_cast<Total>(all.from[at(line, own + j)]) : all.join.start();
+  }
+  KOKKOS_FUNCTION void write(Index line, Index k, const Total& before, const Total* earlier,
+                             const Total& made) const {
+    const Total* const last = all.order.exclusive ? earlier : &made;
+    all.to[at(line, k)] = static_cast<Out>(last == nullptr ? before : all.join(before, *last));
+  }
+};
+
+/// Runs along all pieces, by teams if there are some and they pay.
+template <class Join, class T, class Early, class Out>
+void launch_pieces(const char* label, const ScanPieces<Join, T, Early, Out>& pieces) {
+  const Index count = pieces.work.outer * pieces.work.inner * pieces.pieces;
+  if constexpr (has_teams<KernelSpace>) {
+    using Teams = ScanTeams<Join, T, Early, Out>;
+    const Index lanes = row_lanes(pieces.length / Teams::width);
+    if (pieces.work.inner == 1 && lanes > 1) {
+      constexpr Index most = std::numeric_limits<int>::max();  // teams of a launch
+      for (Index first = 0; first < count; first += most) {
+        Kokkos::TeamPolicy<KernelSpace> policy(
+            lane().space(), static_cast<int>(min_of(most, count - first)), static_cast<int>(lanes));
+        policy.set_scratch_size(
+            0, Kokkos::PerTeam(static_cast<int>(lanes * Index{sizeof(typename Join::Total)} + 16)));
+        Kokkos::parallel_for(label, policy, Teams{pieces, first});
+      }
+      return;
+    }
+  }
+  launch(label, count, 1, pieces);
+}
+
+/// Returns into how many pieces each line is cut.
+inline Index scan_pieces(const LocalScan& work, Index n) {
+  const Index lines = work.outer * work.inner;
+  if (has_teams<KernelSpace> && work.inner == 1 && n >= 1024) return row_parts(lines, n);
+  return max_of(1, min_of(n / 64, device_threads / lines));
+}
+
 template <class Join, class T, class Early, class Out>
 void scan_device(const char* label, const Join& join, const LocalScan& work, const ScanOrder& order,
                  const T* from, const Early* earlier, Out* to) {
@@ -71,19 +169,19 @@ void scan_device(const char* label, const Join& join, const LocalScan& work, con
   using Pieces = ScanPieces<Join, T, Early, Out>;
   const Index lines = work.outer * work.inner;
   if (lines == 0 || order.n == 0) return;
-  Index pieces = min_of(order.n / 64, device_threads / lines);
-  if (pieces <= 1)
-    return launch(label, lines, 1,
-                  Pieces{join, work, order, 1, order.n, from, earlier, nullptr, to, nullptr});
+  Index pieces = scan_pieces(work, order.n);
+  if (pieces == 1)
+    return launch_pieces(
+        label, Pieces{join, work, order, 1, order.n, from, earlier, nullptr, to, nullptr});
   const Index length = ceil_div(order.n, pieces);
   pieces = ceil_div(order.n, length);
   const Scratch<Total> totals(lines * pieces), starts(lines * pieces);
-  launch(label, lines * pieces, 1,
-         Pieces{join, work, order, pieces, length, from, earlier, nullptr, to, totals.data()});
+  launch_pieces(
+      label, Pieces{join, work, order, pieces, length, from, earlier, nullptr, to, totals.data()});
   scan_device(label, join, work, ScanOrder{pieces, false, true}, totals.data(), earlier,
               starts.data());
-  launch(label, lines * pieces, 1,
-         Pieces{join, work, order, pieces, length, from, earlier, starts.data(), to, nullptr});
+  launch_pieces(
+      label, Pieces{join, work, order, pieces, length, from, earlier, starts.data(), to, nullptr});
 }
 
 }  // namespace tessera::detail

@@ -10,6 +10,7 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/local_work.hpp>
 #include <tessera/kernel/detail/convert_row.hpp>
+#include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/row_teams.hpp>
 #include <tessera/kernel/detail/softmax_strip.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
@@ -42,8 +43,8 @@ template <class T> struct SoftmaxRow {
     if constexpr (K == 0) {
       if (greatest != nullptr) return {static_cast<C>(greatest[line]), 0};
       Found found{-std::numeric_limits<C>::infinity(), 0};
-      for (Index i = lane; i < n; i += lanes)
-        found.greatest = larger(static_cast<C>(x[i]), found.greatest);
+      each_of_lane(x, n, lane, lanes,
+                   [&](T e, Index) { found.greatest = larger(static_cast<C>(e), found.greatest); });
       return found;
     } else {
       Found found{known.greatest, 0};
@@ -51,8 +52,9 @@ template <class T> struct SoftmaxRow {
         if (lane == 0) found.sum = static_cast<Total>(sums[line]);
         return found;
       }
-      for (Index i = lane; i < n; i += lanes)
-        found.sum += static_cast<Total>(exp_below(static_cast<C>(x[i]) - known.greatest));
+      each_of_lane(x, n, lane, lanes, [&](T e, Index) {
+        found.sum += static_cast<Total>(exp_below(static_cast<C>(e) - known.greatest));
+      });
       return found;
     }
   }
@@ -66,13 +68,11 @@ template <class T> struct SoftmaxRow {
     const C sum = static_cast<C>(known.sum);
     if (made_sums != nullptr && lane == 0) made_sums[line] = sum;
     if (to == nullptr) return;
-    const T* const x = from + line * n;
-    T* const y = to + line * n;
     const C scale = logarithm ? log_of(sum) : 1 / sum;
-    for (Index i = lane; i < n; i += lanes) {
-      const C below = static_cast<C>(x[i]) - known.greatest;
-      y[i] = static_cast<T>(logarithm ? below - scale : exp_below(below) * scale);
-    }
+    map_lane(from + line * n, to + line * n, n, lane, lanes, [&](T x, Index) {
+      const C below = static_cast<C>(x) - known.greatest;
+      return static_cast<T>(logarithm ? below - scale : exp_below(below) * scale);
+    });
   }
 };
 

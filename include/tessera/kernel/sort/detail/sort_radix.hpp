@@ -7,7 +7,7 @@
 ///     sort_by_radix(work, from, places, values, positions);
 ///
 /// Laws: equal keys keep their order. Keys of eight bytes fill a word: lines are then gathered by a
-/// second sort.
+/// second sort. One line of short keys has words of four bytes.
 #include <Kokkos_Core.hpp>
 
 #if defined(KOKKOS_ENABLE_CUDA)
@@ -34,20 +34,20 @@ struct LineElements {
 };
 
 /// Writes the word and the number of each element.
-template <class T, class Number> struct MakeWords {
+template <class T, class Word, class Number> struct MakeWords {
   static constexpr int key_bits = 8 * static_cast<int>(sizeof(SortKey<T>));
-  static constexpr bool alone = key_bits == 64;  ///< a key fills the word
+  static constexpr bool alone = sizeof(Word) == sizeof(std::uint32_t) || key_bits == 64;
   LineElements lines;
   const T* from;
   PositionArray places;
   bool total, descending;
-  std::uint64_t* words;
+  Word* words;
   Number* numbers;
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     for (Index i = begin; i < end; ++i) {
       const Index line = i / lines.n, at = lines.at(line, i % lines.n);
       const T x = from[at];
-      std::uint64_t word = total ? total_key(x, descending) : sort_key(x, descending);
+      Word word = total ? total_key(x, descending) : sort_key(x, descending);
       if constexpr (!alone) {
         const bool missing = places.there() && places.get(at) == no_position;
         word |= (static_cast<std::uint64_t>(line) << 1 | std::uint64_t{missing}) << key_bits;
@@ -95,11 +95,11 @@ template <class T, class Number> struct TakeNumbers {
 };
 
 /// Two buffers of words and of numbers; a sort leaves its results in one or the other.
-template <class Number> struct RadixBuffers {
+template <class Word, class Number> struct RadixBuffers {
   Index size;
-  Scratch<std::uint64_t> words{2 * size};
+  Scratch<Word> words{2 * size};
   Scratch<Number> numbers{2 * size};
-  cub::DoubleBuffer<std::uint64_t> word{words.data(), words.data() + size};
+  cub::DoubleBuffer<Word> word{words.data(), words.data() + size};
   cub::DoubleBuffer<Number> number{numbers.data(), numbers.data() + size};
 
   explicit RadixBuffers(Index n) : size(n) {}
@@ -127,26 +127,36 @@ inline int bits_below(Index n) {
   return bits;
 }
 
-template <class Number, class T>
-void sort_by_radix(const LocalSort& work, const T* from, PositionArray places, T* values,
-                   PositionArray positions) {
-  using Words = MakeWords<T, Number>;
+template <class Word, class Number, class T>
+void sort_words_by_radix(const LocalSort& work, const T* from, PositionArray places, T* values,
+                         PositionArray positions) {
+  using Words = MakeWords<T, Word, Number>;
   const Index lines = work.outer * work.inner, size = lines * work.n;
   const LineElements elements{work.n, work.inner};
-  RadixBuffers<Number> made(size);
+  RadixBuffers<Word, Number> made(size);
   launch("tessera::sort", size, 1,
          Words{elements, from, places, values != nullptr, work.descending, made.word.Current(),
                made.number.Current()});
   const int line_bits = bits_below(lines) + 1;
   const bool lines_matter = lines > 1 || places.there();
   made.sort(!Words::alone && lines_matter ? Words::key_bits + line_bits : Words::key_bits);
-  if (Words::alone && lines_matter) {
-    launch("tessera::sort", size, 1,
-           MakeLines<Number>{elements, places, made.word.Current(), made.number.Current()});
-    made.sort(line_bits);
-  }
+  if constexpr (Words::alone && sizeof(Word) == sizeof(std::uint64_t))
+    if (lines_matter) {
+      launch("tessera::sort", size, 1,
+             MakeLines<Number>{elements, places, made.word.Current(), made.number.Current()});
+      made.sort(line_bits);
+    }
   launch("tessera::sort", work.outer * work.limit * work.inner, 1,
          TakeNumbers<T, Number>{work, from, places, made.number.Current(), values, positions});
+}
+
+template <class Number, class T>
+void sort_by_radix(const LocalSort& work, const T* from, PositionArray places, T* values,
+                   PositionArray positions) {
+  if constexpr (sizeof(T) <= 4)
+    if (work.outer * work.inner == 1 && !places.there())
+      return sort_words_by_radix<std::uint32_t, Number>(work, from, places, values, positions);
+  sort_words_by_radix<std::uint64_t, Number>(work, from, places, values, positions);
 }
 
 }  // namespace tessera::detail

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Elements that a thread of a device reads or writes at once: 16 bytes, where they are aligned so.
+/// One thread for each element of two bytes would leave three quarters of the memory's rate unused.
+///
+///     each_of_lane(row, n, lane, lanes, [&](T x, Index i) { total += x; });
+#include <cstdint>
+
+#include <Kokkos_Core.hpp>
+
+#include <tessera/base/math.hpp>
+
+namespace tessera::detail {
+
+template <class T, int N> struct alignas(N * sizeof(T)) Pack { T of[N]; };
+
+/// Elements in 16 bytes.
+template <class T>
+inline constexpr int pack_size = sizeof(T) >= 16 ? 1 : 16 / static_cast<int>(sizeof(T));
+
+/// Whether elements from p on may be read as packs of N.
+template <int N, class T> KOKKOS_FORCEINLINE_FUNCTION bool is_packed(const T* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % alignof(Pack<T, N>) == 0;
+}
+template <int N, class T> KOKKOS_FORCEINLINE_FUNCTION Pack<T, N> load_pack(const T* p) {
+  return *reinterpret_cast<const Pack<T, N>*>(p);
+}
+template <int N, class T>
+KOKKOS_FORCEINLINE_FUNCTION void store_pack(T* p, const Pack<T, N>& pack) {
+  *reinterpret_cast<Pack<T, N>*>(p) = pack;
+}
+
+/// Calls f(x, i) for the elements of a row that belong to a lane of a team: packs, or elements, in
+/// turns with the other lanes.
+template <class T, class F>
+KOKKOS_FORCEINLINE_FUNCTION void each_of_lane(const T* row, Index n, Index lane, Index lanes,
+                                              const F& f) {
+  constexpr int size = pack_size<T>;
+  Index done = 0;
+  if (is_packed<size>(row)) {
+    const Index packs = n / size;
+    Index p = lane;
+    for (; p + lanes < packs; p += 2 * lanes) {  // two reads at once
+      const Pack<T, size> a = load_pack<size>(row + p * size);
+      const Pack<T, size> b = load_pack<size>(row + (p + lanes) * size);
+      for (int j = 0; j < size; ++j) f(a.of[j], p * size + j);
+      for (int j = 0; j < size; ++j) f(b.of[j], (p + lanes) * size + j);
+    }
+    if (p < packs) {
+      const Pack<T, size> a = load_pack<size>(row + p * size);
+      for (int j = 0; j < size; ++j) f(a.of[j], p * size + j);
+    }
+    done = packs * size;
+  }
+  for (Index i = done + lane; i < n; i += lanes) f(row[i], i);
+}
+
+/// Writes f(x, i) of the same elements to another row.
+template <class T, class R, class F>
+KOKKOS_FORCEINLINE_FUNCTION void map_lane(const T* row, R* to, Index n, Index lane, Index lanes,
+                                          const F& f) {
+  constexpr int size = pack_size<T> < pack_size<R> ? pack_size<T> : pack_size<R>;
+  Index done = 0;
+  if (is_packed<size>(row) && is_packed<size>(to)) {
+    const Index packs = n / size;
+    for (Index p = lane; p < packs; p += lanes) {
+      const Pack<T, size> x = load_pack<size>(row + p * size);
+      Pack<R, size> y;
+      for (int j = 0; j < size; ++j) y.of[j] = f(x.of[j], p * size + j);
+      store_pack<size>(to + p * size, y);
+    }
+    done = packs * size;
+  }
+  for (Index i = done + lane; i < n; i += lanes) to[i] = f(row[i], i);
+}
+
+}  // namespace tessera::detail
