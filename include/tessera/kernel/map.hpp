@@ -143,7 +143,7 @@ void run_map(const F& f, const LocalMap& work, R* out, const T*... in) {
   if constexpr (kernels_on_host) {
     launch("tessera::map", shape.size, 16384, Map<R, F, T...>{f, shape, out, inputs});
   } else {
-    const MapOnDevice<MapResult<R>, F, T...> kernel(f, shape, {out}, inputs);
+    const MapOnDevice<OneResult<R>, F, T...> kernel(f, shape, {out}, inputs);
     launch("tessera::map", kernel.count(), 1, kernel);
   }
 }

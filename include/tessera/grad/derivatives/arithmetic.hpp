@@ -64,7 +64,7 @@ template <> struct Derivative<fn::Scale, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{};
   KOKKOS_FORCEINLINE_FUNCTION static fn::Constant<double> of(const fn::Scale& f) {
-    return {f.factor};
+    return fn::Constant<double>{f.factor};
   }
 };
 template <> struct Derivative<fn::Shift, 0> : UnitSlope {};

@@ -47,7 +47,7 @@ template <class T> struct Derivative<fn::ClampTo<T>, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{0};
   KOKKOS_FORCEINLINE_FUNCTION static fn::WithinBounds<T> of(const fn::ClampTo<T>& f) {
-    return {f.low, f.high};
+    return fn::WithinBounds<T>{f.low, f.high};
   }
 };
 template <class T> struct Derivative<fn::WithinBounds<T>, 0> : ZeroSlope {};

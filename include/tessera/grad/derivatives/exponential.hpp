@@ -114,7 +114,7 @@ template <> struct Derivative<fn::TimesLog2, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{};
   KOKKOS_FORCEINLINE_FUNCTION static fn::Constant<double> of(const fn::TimesLog2&) {
-    return {detail::log_2};
+    return fn::Constant<double>{detail::log_2};
   }
 };
 template <> struct Derivative<fn::Expm1, 0> : SlopeBy<fn::PlusOne, reads_result> {};

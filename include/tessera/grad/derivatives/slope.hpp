@@ -37,7 +37,7 @@ template <int Value> struct WholeSlope {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{};
   template <class F> KOKKOS_FORCEINLINE_FUNCTION static fn::Constant<double> of(const F&) {
-    return {Value};
+    return fn::Constant<double>{Value};
   }
 };
 

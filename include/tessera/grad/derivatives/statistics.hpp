@@ -48,7 +48,7 @@ template <class T> struct Derivative<detail::ScaledAs<T>, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{};
   KOKKOS_FORCEINLINE_FUNCTION static fn::Constant<double> of(const detail::ScaledAs<T>& f) {
-    return {f.factor};
+    return fn::Constant<double>{f.factor};
   }
 };
 template <> struct Derivative<detail::Root, 0> : SlopeBy<fn::HalfQuotient, reads_result> {};
@@ -56,7 +56,7 @@ template <class T> struct Derivative<detail::RootAs<T>, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{reads_result};
   KOKKOS_FORCEINLINE_FUNCTION static fn::HalfQuotient of(const detail::RootAs<T>& f) {
-    return {f.factor};
+    return fn::HalfQuotient{f.factor};
   }
 };
 template <>

@@ -37,7 +37,7 @@ KOKKOS_FORCEINLINE_FUNCTION void store_tile(R* to, Index step, Index count,
 }
 
 /// One result: R.
-template <class R> struct MapResult {
+template <class R> struct OneResult {
   static constexpr int width = pack_size<R>;
   using Made = R;
   R* to;
@@ -50,7 +50,7 @@ template <class R> struct MapResult {
   }
 };
 
-/// Rows of all operands; `out` is a MapResult or has its members.
+/// Rows of all operands; `out` is a OneResult or has its members.
 template <class Out, class F, class... T> struct MapOnDevice {
   static constexpr int operands = sizeof...(T);
   static constexpr int least(int a, int b) { return a < b ? a : b; }
