@@ -27,6 +27,9 @@ option(TESSERA_WITH_DNNL "Use oneDNN for local contractions and convolutions" ON
 option(TESSERA_WITH_BLIS "Use BLIS, where it is found, for local contractions with all threads" ON)
 option(TESSERA_WITH_CUDNN "Use cuDNN for local convolutions where Kokkos has CUDA and cuDNN 9 is found" ON)
 
+set(TESSERA_DEVICE "" CACHE STRING "The device that Kokkos must have: empty (whatever there is), cuda or hip")
+set_property(CACHE TESSERA_DEVICE PROPERTY STRINGS "" cuda hip)
+
 set(TESSERA_SANITIZE "" CACHE STRING "Sanitizer of the tests: empty, address (with undefined behaviour) or thread")
 set_property(CACHE TESSERA_SANITIZE PROPERTY STRINGS "" address thread)
 
@@ -36,6 +39,9 @@ if(TESSERA_PLAN_ONLY AND (TESSERA_TESTS OR TESSERA_EXAMPLES OR TESSERA_BENCHMARK
 endif()
 if(NOT TESSERA_MPI MATCHES "^(mpich|openmpi)?$")
   message(FATAL_ERROR "TESSERA_MPI is '${TESSERA_MPI}'; it may be empty, 'mpich' or 'openmpi'.")
+endif()
+if(NOT TESSERA_DEVICE MATCHES "^(cuda|hip)?$")
+  message(FATAL_ERROR "TESSERA_DEVICE is '${TESSERA_DEVICE}'; it may be empty, 'cuda' or 'hip'.")
 endif()
 if(NOT TESSERA_SANITIZE MATCHES "^(address|thread)?$")
   message(FATAL_ERROR "TESSERA_SANITIZE is '${TESSERA_SANITIZE}'; it may be empty, 'address' or 'thread'.")

@@ -131,6 +131,8 @@ set(fmt_upstream https://github.com/fmtlib/fmt.git e69e5f977d458f2650bb346dadf2a
 set(doctest_upstream https://github.com/doctest/doctest.git ae7a13539fb71f270b87eb2e874fbac80bc8dda2)      # 2.4.11
 set(benchmark_upstream https://github.com/google/benchmark.git 344117638c8ff7e239044fd0fa7085839fc03021)  # 1.8.3
 
+set(kokkos_upstream https://github.com/kokkos/kokkos.git 5.2.2)  # only where a device is wanted: the distribution's has none
+
 function(tessera_fetch_upstream dependency)
   find_package(Git QUIET)
   if(NOT ${dependency}_upstream OR NOT Git_FOUND)
@@ -152,6 +154,14 @@ function(tessera_fetch_upstream dependency)
   set(DOCTEST_WITH_TESTS OFF)
   set(DOCTEST_NO_INSTALL ON)
   set(FMT_INSTALL ON)  # our own installation needs it
+  if(dependency STREQUAL "kokkos")
+    string(TOUPPER "${TESSERA_DEVICE}" device)
+    set(Kokkos_ENABLE_${device} ON CACHE BOOL "The device that TESSERA_DEVICE names")
+    set(Kokkos_ENABLE_OPENMP ON CACHE BOOL "The host's threads")
+    if(TESSERA_DEVICE STREQUAL "cuda")
+      set(Kokkos_ARCH_HOPPER90 ON CACHE BOOL "sm_90: H100, H200")
+    endif()
+  endif()
   FetchContent_Declare(${dependency} GIT_REPOSITORY "${url}" GIT_TAG ${commit})
   FetchContent_MakeAvailable(${dependency})
   # Set by a property, since cmake 3.25.1 mistakes the word SYSTEM in FetchContent_Declare for an argument of git's.

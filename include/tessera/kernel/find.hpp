@@ -152,13 +152,18 @@ template <Reduction R, class T> struct ExtremeRow {
   T* best;
   std::int64_t* out;
 
+  KOKKOS_FUNCTION static bool wins(C a, C b) { return R == Reduction::max ? a > b : a < b; }
   KOKKOS_FUNCTION static bool same(C a, C b) { return a == b || (!(a == a) && !(b == b)); }
   template <int>
   KOKKOS_FUNCTION Found find(Index row, Index lane, Index lanes, const Found&) const {
     const T* const x = from + kept.offset(row);
     Found found{Fold<R, C>::start(), n};
     each_of_lane(x, n, lane, lanes, [&](T e, Index i) {
-      found = join<0>(found, {static_cast<C>(e), i});
+      const C next = static_cast<C>(e);  // comes later than what is found
+      if (found.place == n || wins(next, found.best))
+        found = {next, i};
+      else if (!wins(found.best, next))  // equal, or one of them is a NaN
+        found = join<0>(found, {next, i});
     });
     return found;
   }

@@ -91,13 +91,12 @@ template <class T> struct MomentsRow {
     Found found{known.sum, 0};
     if constexpr (K == 0) {
       if (own_mean)
-        each_of_lane(x, n, lane, lanes,
-                     [&](T e, Index) { found.sum = found.sum + static_cast<TotalType<T>>(e); });
+        found.sum =
+            sum_of_lane<TotalType<T>>(x, n, lane, lanes, [](T e) { return static_cast<C>(e); });
     } else {
       const C here = centre(row, known);
-      each_of_lane(x, n, lane, lanes, [&](T e, Index) {
-        found.squares += static_cast<double>(squared_size(static_cast<C>(e) - here));
-      });
+      found.squares = sum_of_lane<double>(
+          x, n, lane, lanes, [&](T e) { return squared_size(static_cast<C>(e) - here); });
     }
     return found;
   }

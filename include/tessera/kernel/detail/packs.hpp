@@ -31,11 +31,15 @@ KOKKOS_FORCEINLINE_FUNCTION void store_pack(T* p, const Pack<T, N>& pack) {
   *reinterpret_cast<Pack<T, N>*>(p) = pack;
 }
 
+struct Nothing {
+  KOKKOS_FORCEINLINE_FUNCTION void operator()() const {}
+};
+
 /// Calls f(x, i) for the elements of a row that belong to a lane of a team: packs, or elements, in
-/// turns with the other lanes.
-template <class T, class F>
+/// turns with the other lanes; and after() when it has called f for a pack, or for the rest.
+template <class T, class F, class After = Nothing>
 KOKKOS_FORCEINLINE_FUNCTION void each_of_lane(const T* row, Index n, Index lane, Index lanes,
-                                              const F& f) {
+                                              const F& f, const After& after = {}) {
   constexpr int size = pack_size<T>;
   Index done = 0;
   if (is_packed<size>(row)) {
@@ -45,15 +49,36 @@ KOKKOS_FORCEINLINE_FUNCTION void each_of_lane(const T* row, Index n, Index lane,
       const Pack<T, size> a = load_pack<size>(row + p * size);
       const Pack<T, size> b = load_pack<size>(row + (p + lanes) * size);
       for (int j = 0; j < size; ++j) f(a.of[j], p * size + j);
+      after();
       for (int j = 0; j < size; ++j) f(b.of[j], (p + lanes) * size + j);
+      after();
     }
     if (p < packs) {
       const Pack<T, size> a = load_pack<size>(row + p * size);
       for (int j = 0; j < size; ++j) f(a.of[j], p * size + j);
+      after();
     }
     done = packs * size;
   }
-  for (Index i = done + lane; i < n; i += lanes) f(row[i], i);
+  for (Index i = done + lane; i < n; i += lanes) {
+    f(row[i], i);
+    after();
+  }
+}
+
+/// Returns the sum of f(x) of the same elements: of a pack's in the type of f, then in Total.
+template <class Total, class T, class F>
+KOKKOS_FORCEINLINE_FUNCTION Total sum_of_lane(const T* row, Index n, Index lane, Index lanes,
+                                              const F& f) {
+  decltype(f(*row)) part{};
+  Total total{};
+  each_of_lane(
+      row, n, lane, lanes, [&](T x, Index) { part = part + f(x); },
+      [&] {
+        total = total + static_cast<Total>(part);
+        part = {};
+      });
+  return total;
 }
 
 /// Writes f(x, i) of the same elements to another row.

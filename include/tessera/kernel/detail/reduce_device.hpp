@@ -33,9 +33,14 @@ template <Reduction R, class Total, class In, class Out> struct ReduceRow {
     const In* const row = from + kept.offset(piece / parts);
     const Index first = piece % parts * each, end = min_of(length, first + each);
     Found found{Fold<R, Total>::start()};
-    each_of_lane(row + first, end - first, lane, lanes, [&](In x, Index) {
-      found.total = Fold<R, Total>::join(found.total, static_cast<Total>(x));
-    });
+    if constexpr (R == Reduction::sum && RealElement<In> && sizeof(In) <= 4 &&
+                  std::is_same_v<Total, double>)
+      found.total = sum_of_lane<Total>(row + first, end - first, lane, lanes,
+                                       [](In x) { return static_cast<float>(x); });
+    else
+      each_of_lane(row + first, end - first, lane, lanes, [&](In x, Index) {
+        found.total = Fold<R, Total>::join(found.total, static_cast<Total>(x));
+      });
     return found;
   }
   template <int> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {

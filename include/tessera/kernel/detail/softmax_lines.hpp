@@ -52,9 +52,8 @@ template <class T> struct SoftmaxRow {
         if (lane == 0) found.sum = static_cast<Total>(sums[line]);
         return found;
       }
-      each_of_lane(x, n, lane, lanes, [&](T e, Index) {
-        found.sum += static_cast<Total>(exp_below(static_cast<C>(e) - known.greatest));
-      });
+      found.sum = sum_of_lane<Total>(
+          x, n, lane, lanes, [&](T e) { return exp_below(static_cast<C>(e) - known.greatest); });
       return found;
     }
   }

@@ -12,15 +12,15 @@
 
 namespace tessera::detail {
 
-inline constexpr Index tile_side = 32, tile_lanes = 256;
+inline constexpr Index tile_side = 64, tile_lanes = 256;
 
 /// Returns the dimension along which neighbours in the source are not neighbours in the target, or
 /// -1 where none is long.
 inline int across_of(const CopyBox& box) {
   const CopyDim& last = box.dim[box.rank - 1];
-  if (last.to != 1 || last.from == 1 || last.extent < tile_side / 2) return -1;
+  if (last.to != 1 || last.from == 1 || last.extent < tile_side / 4) return -1;
   for (int d = 0; d < box.rank - 1; ++d)
-    if (box.dim[d].from == 1 && box.dim[d].extent >= tile_side / 2) return d;
+    if (box.dim[d].from == 1 && box.dim[d].extent >= tile_side / 4) return d;
   return -1;
 }
 
