@@ -6,6 +6,7 @@
 
 #include <tessera/kernel/convolve/convolve.hpp>
 #include <tessera/kernel/convolve/detail/cudnn_shape.hpp>
+#include <tessera/kernel/convolve/detail/cudnn_way.hpp>
 #include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/use_element.hpp>
 
@@ -14,12 +15,16 @@
 using namespace tessera;
 using namespace test;
 using detail::CudnnCall;
+using detail::CudnnFunction;
 using detail::CudnnShape;
+using detail::CudnnTensor;
+using detail::CudnnWork;
 
 namespace {
 
-std::vector<CudnnCall> cudnn_calls(Index bytes, const detail::LocalConvolve& work, bool dense) {
-  return detail::cudnn_work(bytes, work, dense).calls;
+std::vector<CudnnCall> cudnn_calls(Index bytes, const detail::LocalConvolve& work, bool dense,
+                                   CudnnFunction function = CudnnFunction::forward) {
+  return detail::cudnn_work(bytes, work, function, dense).calls;
 }
 
 using Dims = CudnnShape::Dims;
@@ -40,8 +45,9 @@ Index product(const Dims& dims) {
   return all;
 }
 
-/// What cudnnConvolutionForward documents, of descriptors that it accepts.
-void convolve_as_cudnn(const CudnnShape& s, const float* x, const float* w, float* y) {
+/// What cudnnConvolutionForward, -BackwardData and -BackwardFilter document, of descriptors that
+/// they accept.
+void convolve_as_cudnn(const CudnnShape& s, float* x, float* w, float* y) {
   const int spatial = s.padding.size(), rank = spatial + 2;
   REQUIRE((rank == 4 || rank == 5));
   for (const Dims* dims : {&s.in, &s.in_strides, &s.kernel, &s.out, &s.out_strides}) {
@@ -65,9 +71,22 @@ void convolve_as_cudnn(const CudnnShape& s, const float* x, const float* w, floa
     results.push_back(s.out[d + 2]);
     taps.push_back(s.kernel[d + 2]);
   }
+  const auto offset_of = [](const Extents& i, const Dims& by) {
+    Index offset = 0;
+    for (int d = 0; d < i.size(); ++d) offset += i[d] * by[d];
+    return offset;
+  };
+  const auto fill = [&](const Dims& dims, const Dims& by, float* to) {
+    Extents extents;
+    for (const int extent : dims) extents.push_back(extent);
+    for_each_index(extents, [&](const Extents& i) { to[offset_of(i, by)] = 0; });
+  };
+  if (s.written() == CudnnTensor::in) fill(s.in, s.in_strides, x);
+  if (s.written() == CudnnTensor::out) fill(s.out, s.out_strides, y);
+  if (s.written() == CudnnTensor::kernel) std::fill_n(w, product(s.kernel), 0.0f);
   for_each_index(results, [&](const Extents& i) {
     const Index group = i[1] / (s.kernel[0] / s.groups);
-    float sum = 0;
+    const Index to = offset_of(i, s.out_strides);
     for_each_index(taps, [&](const Extents& t) {
       Index from = i[0] * s.in_strides[0] + (group * s.kernel[1] + t[0]) * s.in_strides[1];
       Index tap = i[1] * strides[0] + t[0] * strides[1];
@@ -77,11 +96,10 @@ void convolve_as_cudnn(const CudnnShape& s, const float* x, const float* w, floa
         from += e * s.in_strides[d + 2];
         tap += (s.reversed ? taps[d + 1] - 1 - t[d + 1] : t[d + 1]) * strides[d + 2];
       }
-      sum += w[tap] * x[from];
+      if (s.function == CudnnFunction::forward) y[to] += w[tap] * x[from];
+      if (s.function == CudnnFunction::by_data) x[from] += w[tap] * y[to];
+      if (s.function == CudnnFunction::by_kernel) w[tap] += x[from] * y[to];
     });
-    Index to = 0;
-    for (int d = 0; d < rank; ++d) to += i[d] * s.out_strides[d];
-    y[to] = sum;
   });
 }
 
@@ -92,34 +110,37 @@ Index span_of(const Dims& dims, const Dims& strides) {
 }
 
 /// Carries out a call, in memory that is aligned.
-void run(const CudnnCall& call, const Floats& in, const Floats& kernel, Floats& out) {
+void run(const CudnnCall& call, Floats& in, Floats& kernel, Floats& out) {
   const CudnnShape& s = call.shape;
-  Floats x(static_cast<std::size_t>(product(s.in))), w(static_cast<std::size_t>(product(s.kernel)));
-  Floats y(static_cast<std::size_t>(product(s.out)), -7);
-  if (call.in_copy) copy_plainly(*call.in_copy, in, x);
-  if (call.kernel_copy) copy_plainly(*call.kernel_copy, kernel, w);
-  const auto size = [](const Floats& f) { return static_cast<Index>(f.size()); };
-  for (const auto& [copied, offset] : {std::pair{call.in_copy.has_value(), call.in},
-                                       {call.kernel_copy.has_value(), call.kernel},
-                                       {call.out_copy.has_value(), call.out}}) {
-    if (!copied) CHECK(offset * 4 % detail::cudnn_alignment == 0);
-  }
-  REQUIRE(call.in + span_of(s.in, s.in_strides) <= size(call.in_copy ? x : in));
-  REQUIRE(call.out + span_of(s.out, s.out_strides) <= size(call.out_copy ? y : out));
-  REQUIRE(call.kernel + product(s.kernel) <=
-          size(call.kernel_copy ? w : kernel) + (call.kernel_copy ? call.kernel : 0));
-  convolve_as_cudnn(s, call.in_copy ? x.data() : in.data() + call.in,
-                    call.kernel_copy ? w.data() : kernel.data() + call.kernel,
-                    call.out_copy ? y.data() : out.data() + call.out);
-  if (call.out_copy) copy_plainly(*call.out_copy, y, out);
+  const auto user = detail::cudnn_operands<Floats*>(s.function, &in, &kernel, &out);
+  const auto filled = [&](const Dims& dims) {
+    return Floats(static_cast<std::size_t>(product(dims)), -7);
+  };
+  Floats x = filled(s.in), w = filled(s.kernel), y = filled(s.out);
+  const CudnnTensor written = s.written();
+  if (call.in_copy && written != CudnnTensor::in) copy_plainly(*call.in_copy, *user.in, x);
+  if (call.kernel_copy && written != CudnnTensor::kernel)
+    copy_plainly(*call.kernel_copy, *user.kernel, w);
+  if (call.out_copy && written != CudnnTensor::out) copy_plainly(*call.out_copy, *user.out, y);
+  const auto place = [](bool copied, Floats& own, Floats& of_user, Index offset, Index spans) {
+    if (copied) return own.data();
+    CHECK(offset * 4 % detail::cudnn_alignment == 0);
+    REQUIRE(offset + spans <= static_cast<Index>(of_user.size()));
+    return of_user.data() + offset;
+  };
+  convolve_as_cudnn(
+      s, place(call.in_copy.has_value(), x, *user.in, call.in, span_of(s.in, s.in_strides)),
+      place(call.kernel_copy.has_value(), w, *user.kernel, call.kernel, product(s.kernel)),
+      place(call.out_copy.has_value(), y, *user.out, call.out, span_of(s.out, s.out_strides)));
+  if (const auto& back = call.copy_of_written())
+    copy_plainly(*back, written == CudnnTensor::in ? x : written == CudnnTensor::out ? y : w, out);
 }
 
-/// Compares the calls for a convolution with the portable kernel; returns whether there are any.
-bool agrees(Random& random, const detail::LocalConvolve& work, Index in, Index kernel, Index out,
-            bool dense) {
-  const detail::CudnnWork made = detail::cudnn_work(4, work, dense);
+/// Compares a way to make a convolution with the portable kernel; returns whether it has any calls.
+bool agrees(Random& random, const detail::LocalConvolve& work, const CudnnWork& made, Index in,
+            Index kernel, Index out) {
   if (made.calls.empty()) return false;
-  const Floats x = small_numbers<float>(random, in), k = small_numbers<float>(random, kernel);
+  Floats x = small_numbers<float>(random, in), k = small_numbers<float>(random, kernel);
   Floats y(static_cast<std::size_t>(out), 55), expected = y;
   if (made.zeros) copy_plainly(*made.zeros, {0}, y);
   for (const CudnnCall& call : made.calls) run(call, x, k, y);
@@ -129,6 +150,18 @@ bool agrees(Random& random, const detail::LocalConvolve& work, Index in, Index k
     CHECK(y == expected);
   }
   return true;
+}
+
+/// Compares every function, and each of the ways that would be tried; returns whether there is one.
+bool agrees(Random& random, const detail::LocalConvolve& work, Index in, Index kernel, Index out,
+            bool dense, int (&used)[3]) {
+  for (const CudnnFunction function :
+       {CudnnFunction::forward, CudnnFunction::by_data, CudnnFunction::by_kernel})
+    if (agrees(random, work, detail::cudnn_work(4, work, function, dense), in, kernel, out))
+      ++used[static_cast<int>(function)];
+  const std::vector<CudnnWork> ways = detail::cudnn_ways(4, work);
+  for (const CudnnWork& way : ways) CHECK(agrees(random, work, way, in, kernel, out));
+  return !ways.empty();
 }
 
 /// Returns whether a result reads an element.
@@ -145,7 +178,7 @@ bool reads_anything(const detail::LocalConvolve& work) {
 }
 
 /// Lays out a convolution: features first, last, or any order of dimensions with gaps.
-bool agrees(Random& random, detail::LocalConvolve work, int layout, bool dense) {
+bool agrees(Random& random, detail::LocalConvolve work, int layout, bool dense, int (&used)[3]) {
   const auto lay = [&](Index first, Index second, const auto& spatial, detail::ConvolveLayout& to) {
     Extents extents{first, second};
     for (const Index extent : spatial) extents.push_back(extent);
@@ -175,7 +208,7 @@ bool agrees(Random& random, detail::LocalConvolve work, int layout, bool dense) 
   work.in.group = work.in_features * work.in.second;
   work.out.group = work.out_features * work.out.second;
   work.kernel.group = work.out_features * work.kernel.second;
-  return agrees(random, work, in, kernel, out, dense);
+  return agrees(random, work, in, kernel, out, dense, used);
 }
 
 /// 8 images of 16 x 32 elements with 4 features to 6, by 3 x 3 taps; features first.
@@ -190,6 +223,58 @@ detail::LocalConvolve pictures(Window y, Window x) {
   return w;
 }
 constexpr Window same_size{.size = 3, .low = 1, .high = 1};
+
+/// A convolution of square images, and its gradients as the planner asks for them.
+struct Layer {
+  Index images = 8, side = 32, in = 16, out = 24;
+  Window window = same_size;
+  bool last = false;  ///< features
+
+  Index results() const { return detail::result_extent(side, window); }
+  detail::ConvolveLayout layout(Index extent, Index features) const {
+    const Index plane = extent * extent, step = last ? features : 1;
+    return {
+        .first = plane * features, .second = last ? 1 : plane, .spatial = {extent * step, step}};
+  }
+  detail::LocalConvolve forward() const {
+    detail::LocalConvolve w{.batch = images, .in_features = in, .out_features = out};
+    w.input = {side, side};
+    w.result = {results(), results()};
+    w.windows = {window, window};
+    w.in = layout(side, in);
+    w.out = layout(results(), out);
+    const Index taps = window.size;
+    if (last)
+      w.kernel = {.first = out, .second = 1, .spatial = {taps * in * out, in * out}};
+    else
+      w.kernel = {.first = taps * taps, .second = taps * taps * in, .spatial = {taps, 1}};
+    return w;
+  }
+  detail::LocalConvolve by_data() const {
+    detail::LocalConvolve w = forward();
+    std::swap(w.in_features, w.out_features);
+    std::swap(w.in, w.out);
+    std::swap(w.input, w.result);
+    std::swap(w.kernel.first, w.kernel.second);
+    const Window back{.size = window.size,
+                      .low = window.size - 1 - window.low,
+                      .base_dilation = window.stride,
+                      .reversed = true};
+    w.windows = {back, back};
+    return w;
+  }
+  detail::LocalConvolve by_kernel() const {
+    detail::LocalConvolve w = forward();
+    w.batch = in;
+    w.in_features = images;
+    std::swap(w.in.first, w.in.second);
+    std::swap(w.kernel, w.out);
+    const Window back{.size = results(), .low = window.low, .window_dilation = window.stride};
+    w.windows = {back, back};
+    w.result = {window.size, window.size};
+    return w;
+  }
+};
 
 }  // namespace
 
@@ -342,14 +427,16 @@ TEST_CASE("tensors beyond 2^31 elements are cut between images, or left alone") 
 TEST_CASE("results of padding only are zeros before the calls") {
   Window w = same_size;
   w.low = 3;
-  const detail::CudnnWork made = detail::cudnn_work(4, pictures(w, same_size), false);
+  const detail::CudnnWork made =
+      detail::cudnn_work(4, pictures(w, same_size), CudnnFunction::forward, false);
   REQUIRE(made.zeros);
   CHECK(made.zeros->extents == Extents{8, 1, 6, 1, 18, 32});
   CHECK(made.zeros->to_strides == Extents{6 * 576, 0, 576, 0, 32, 1});
   REQUIRE(made.calls.size() == 2);  // its second row reads one row of the input
   CHECK(made.calls[0].out == 32);
   CHECK(made.calls[1].shape.out == Dims{8, 6, 16, 32});
-  CHECK_FALSE(detail::cudnn_work(4, pictures(same_size, same_size), false).zeros);
+  CHECK_FALSE(
+      detail::cudnn_work(4, pictures(same_size, same_size), CudnnFunction::forward, false).zeros);
 }
 
 TEST_CASE("nothing is not for cuDNN") {
@@ -371,7 +458,7 @@ TEST_CASE("nothing is not for cuDNN") {
 TEST_CASE("cuDNN's calls for every small window convolve as the portable kernel does") {
   static_cast<void>(&detail::registered_convolve<float>);
   Random random(41);
-  int turn = 0;
+  int turn = 0, used[3] = {};
   for_each_window(7, [&](Index n, Window window) {
     const Index results = detail::result_extent(n, window);
     if (n == 0 || results == 0) return;
@@ -382,14 +469,16 @@ TEST_CASE("cuDNN's calls for every small window convolve as the portable kernel 
     w.windows = {window};
     const std::string text = text_of(n, window);
     CAPTURE(text);
-    const bool taken = agrees(random, w, turn % 3, turn % 4 == 0);
+    const bool taken = agrees(random, w, turn % 3, turn % 4 == 0, used);
     CHECK((taken || !reads_anything(w)));
   });
+  for (const int count : used) CHECK(count > 500);
 }
 
 TEST_CASE("cuDNN's calls convolve as the portable kernel does in any layout, with groups") {
   static_cast<void>(&detail::registered_convolve<float>);
   Random random(42);
+  int used[3] = {};
   for (int turn = 0; turn < 3000; ++turn) {
     CAPTURE(turn);
     detail::LocalConvolve w{.groups = pick(random, 0, 2) == 0 ? 2 : 1,
@@ -402,7 +491,94 @@ TEST_CASE("cuDNN's calls convolve as the portable kernel does in any layout, wit
       w.result.push_back(detail::result_extent(w.input[d], w.windows[d]));
     }
     const int layout = static_cast<int>(pick(random, 0, 2));
-    const bool taken = agrees(random, w, layout, turn % 8 < 4);
+    const bool taken = agrees(random, w, layout, turn % 8 < 4, used);
     CHECK((taken || !reads_anything(w)));
   }
+  for (const int count : used) CHECK(count > 100);
+}
+
+TEST_CASE("the gradients of a layer are functions of cuDNN's own") {
+  for (const bool last : {false, true}) {
+    for (const Window& window :
+         {same_size, Window{.size = 3, .stride = 2, .low = 1, .high = 1}, Window{.size = 1}}) {
+      Layer layer{.window = window, .last = last};
+      CAPTURE(last);
+      CAPTURE(text_of(layer.side, window));
+      const bool strided = window.stride > 1;
+      const detail::LocalConvolve forward = layer.forward();
+      CHECK(detail::cudnn_function(forward) == CudnnFunction::forward);
+      CHECK(detail::cudnn_ways(2, forward).at(0).calls.size() == 1);
+      const detail::LocalConvolve by_kernel = layer.by_kernel();
+      CHECK(detail::cudnn_function(by_kernel) == CudnnFunction::by_kernel);
+      const std::vector<CudnnCall> gradient = detail::cudnn_ways(2, by_kernel).at(0).calls;
+      REQUIRE(gradient.size() == 1);
+      const std::vector<CudnnCall> calls = cudnn_calls(2, forward, false);
+      CudnnShape same = gradient[0].shape;  // the descriptors are those of the convolution
+      same.function = CudnnFunction::forward;
+      CHECK(same == calls.at(0).shape);
+      CHECK(gradient[0].kernel_copy.has_value() == last);
+      CHECK_FALSE((gradient[0].in_copy || gradient[0].out_copy));
+      const detail::LocalConvolve by_data = layer.by_data();
+      CHECK(detail::cudnn_function(by_data) ==
+            (strided ? CudnnFunction::by_data : CudnnFunction::forward));
+      const std::vector<CudnnCall> data = detail::cudnn_ways(2, by_data).at(0).calls;
+      REQUIRE(data.size() == 1);
+      if (!strided) continue;
+      same = data[0].shape;
+      same.function = CudnnFunction::forward;
+      CHECK(same == calls.at(0).shape);
+      CHECK_FALSE((data[0].in_copy || data[0].out_copy));
+    }
+  }
+}
+
+TEST_CASE("a large window is not yet a gradient by kernel") {
+  // A picture in patches: 16 x 16 taps, and 14 x 14 results.
+  Layer patches{.side = 224, .in = 3, .window = {.size = 16, .stride = 16}};
+  for (const bool last : {false, true}) {
+    patches.last = last;
+    CHECK(detail::cudnn_function(patches.forward()) == CudnnFunction::forward);
+    CHECK(detail::cudnn_function(patches.by_kernel()) == CudnnFunction::by_kernel);
+    CHECK(detail::cudnn_ways(4, patches.by_kernel()).at(0).calls.size() == 1);
+  }
+  // Each feature for itself: the groups are features of the images.
+  detail::LocalConvolve apart = Layer{}.by_kernel();
+  apart.groups = apart.batch;
+  apart.in.group = apart.in.first;
+  apart.batch = 1;
+  apart.out_features = 2;
+  apart.kernel.group = 2 * apart.kernel.second;
+  apart.out = {.group = 18, .first = 9, .second = 9, .spatial = {3, 1}};
+  CHECK(detail::cudnn_function(apart) == CudnnFunction::by_kernel);
+  const std::vector<CudnnCall> calls = detail::cudnn_ways(4, apart).at(0).calls;
+  REQUIRE(calls.size() == 1);
+  CHECK(calls[0].shape.groups == 16);
+  CHECK(calls[0].shape.kernel == Dims{32, 1, 3, 3});
+}
+
+TEST_CASE("wide elements are convolved with features first where the copies are worth it") {
+  const auto is_dense = [](Index bytes, const detail::LocalConvolve& work) {
+    return !detail::cudnn_ways(bytes, work).at(0).calls.at(0).shape.features_last;
+  };
+  const Layer large{.images = 32, .side = 64, .in = 256, .out = 256, .last = true};
+  Layer thin = large, huge = large;
+  thin.in = thin.out = 4;
+  huge.images = 256;
+  for (const Index bytes : {4, 8}) {
+    CHECK(is_dense(bytes, large.forward()));
+    CHECK(is_dense(bytes, large.by_data()));
+    CHECK(is_dense(bytes, large.by_kernel()));
+    CHECK_FALSE(is_dense(bytes, thin.forward()));
+  }
+  CHECK_FALSE(is_dense(2, large.forward()));
+  // No copy is larger than a part of the images that is worth a call.
+  const CudnnWork way = detail::cudnn_ways(4, huge.forward()).at(0);
+  REQUIRE(way.calls.size() == 4);
+  CHECK(way.calls[1].shape.in == Dims{64, 256, 64, 64});
+  REQUIRE(way.calls[1].in_copy);
+  CHECK(way.calls[1].in_copy->from_offset == 64 * 64 * 64 * 256);
+  CHECK(way.calls[1].out_copy->to_offset == 64 * 64 * 64 * 256);
+  // A gradient by kernel adds over all images at once; a copy would be as large as they are.
+  huge.images = 512;
+  CHECK_FALSE(is_dense(4, huge.by_kernel()));
 }

@@ -92,15 +92,16 @@ inline void add_single_side(ConvolveSide side, std::vector<ConvolveSide>& sides,
 }
 
 /// Appends the same results as sides with equal padding at both ends, or with so little excess at
-/// the upper end that it makes no further result. Results at the ends that prevent this become
-/// sides of their own, without padding. Returns false where there would be too many.
-inline bool add_symmetric_sides(ConvolveSide side, Index elements, int most_singles,
+/// the upper end that it makes no further result (or, in a gradient `by_kernel`, where taps and
+/// results have changed places, no further tap). Results at the ends that prevent this become sides
+/// of their own, without padding. Returns false where there would be too many.
+inline bool add_symmetric_sides(ConvolveSide side, Index elements, bool by_kernel, int most_singles,
                                 std::vector<ConvolveSide>& sides, bool& covered) {
+  if (side.taps == 1) side.dilation = 1;
   for (int singles = 0; side.count > 1; ++singles) {
     // A library makes (elements + 2 * low - span) / stride + 1 results, rounded down.
     const Index excess = side.low - side.high;
-    if (excess >= 0 && excess < side.stride) {
-      if (side.taps == 1) side.dilation = 1;
+    if (excess >= 0 && excess < (by_kernel ? side.dilation : side.stride)) {
       sides.push_back(side);
       return true;
     }

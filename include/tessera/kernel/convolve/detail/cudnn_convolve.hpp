@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Convolutions on a CUDA device by cuDNN, on this thread's lane. A convolution
-/// needs several of cuDNN's where the base is dilated or the padding differs between the ends
+/// Convolutions on a CUDA device by cuDNN, on this thread's lane, and with them the gradients of
+/// convolutions, for which cuDNN has functions of their own (cudnn_way.hpp). A convolution needs
+/// several calls where the base is dilated or the padding differs between the ends
 /// (cudnn_shape.hpp). The calls for a LocalConvolve are kept.
 ///
 ///     if (!cudnn_convolve(DType::f32, work, in, kernel, out)) ...   // cuDNN does not have it
 ///
-/// Laws: a result is summed in any order; bfloat16 and half are summed in float, and float is not
-/// rounded to fewer bits.
+/// Laws: a result is summed in any order, but in the same one each time; bfloat16 and half are
+/// summed in float, and float is not rounded to fewer bits.
 #include <tessera/kernel/convolve/detail/cudnn.hpp>
+#include <tessera/kernel/convolve/detail/cudnn_way.hpp>
 
 #if defined(KOKKOS_ENABLE_CUDA) && defined(TESSERA_HAVE_CUDNN)
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
 
 #include <tessera/kernel/convolve/detail/recent_convolutions.hpp>
 #include <tessera/kernel/copy/copy.hpp>
@@ -25,10 +31,11 @@ class CudnnConvolve {
  public:
   /// The caller holds the device's mutex, as for run().
   [[gnu::cold]] CudnnConvolve(DType type, const LocalConvolve& work)
-      : type_(type), work_(work), bytes_(static_cast<Index>(size_of(type))) {
-    for (const bool dense : {false, true})
-      if (make(cudnn_work(bytes_, work, dense))) return;
-    convolutions_.clear();
+      : type_(type),
+        work_(work),
+        bytes_(static_cast<Index>(size_of(type))),
+        ways_(cudnn_ways(bytes_, work)) {
+    made_ = make_next();
   }
 
   bool is_for(DType type, const LocalConvolve& work) const {
@@ -38,45 +45,73 @@ class CudnnConvolve {
   /// Launches all calls; returns false where cuDNN does not support them: then the contents of the
   /// result are undefined.
   bool run(const void* in, const void* kernel, void* out) const {
-    if (convolutions_.empty() || refused_ || !is_aligned(in) || !is_aligned(kernel) ||
-        !is_aligned(out))
-      return false;
+    if (!is_aligned(in) || !is_aligned(kernel) || !is_aligned(out)) return false;
+    while (const std::shared_ptr<const Made> made = current()) {
+      if (launch(*made, in, kernel, out)) return true;
+      refuse(made);
+    }
+    return false;
+  }
+
+ private:
+  /// A way with the convolutions of its calls.
+  struct Made {
+    CudnnWork way;
+    std::vector<CudnnConvolution> convolutions;
+    std::vector<std::size_t> of_call;
+  };
+
+  bool launch(const Made& made, const void* in, const void* kernel, void* out) const {
     CudnnDevice& device = cudnn_device();
-    if (calls_.zeros) {
+    if (made.way.zeros) {
       constexpr Index one = 8;  // bytes of the largest element
       void* zero = device.zero.get(one);
       fill_zeros(zero, one);
-      copy(*calls_.zeros, zero, out);
+      copy(*made.way.zeros, zero, out);
     }
-    for (std::size_t i = 0; i < calls_.calls.size(); ++i) {
-      const CudnnCall& call = calls_.calls[i];
-      const void* x = operand(call.in_copy, in, call.in, device.in);
-      const void* w = operand(call.kernel_copy, kernel, call.kernel, device.kernel);
-      void* y = call.out_copy ? device.out.get(bytes(*call.out_copy))
-                              : static_cast<std::byte*>(out) + call.out * bytes_;
-      if (!convolutions_[of_call_[i]].run(device, x, w, y)) {
-        refused_ = true;
-        return false;
-      }
-      if (call.out_copy) copy(*call.out_copy, y, out);
+    for (std::size_t i = 0; i < made.way.calls.size(); ++i) {
+      const CudnnCall& call = made.way.calls[i];
+      const CudnnTensor written = call.shape.written();
+      const auto user = cudnn_operands<const void*>(call.shape.function, in, kernel, out);
+      const void* x = tensor(call.in_copy, user.in, call.in, device.in, written == CudnnTensor::in);
+      const void* w = tensor(call.kernel_copy, user.kernel, call.kernel, device.kernel,
+                             written == CudnnTensor::kernel);
+      const void* y =
+          tensor(call.out_copy, user.out, call.out, device.out, written == CudnnTensor::out);
+      if (!made.convolutions[made.of_call[i]].run(device, x, w, y)) return false;
+      if (const auto& back = call.copy_of_written())
+        copy(*back, written == CudnnTensor::in ? x : written == CudnnTensor::out ? y : w, out);
     }
     return true;
   }
 
- private:
-  /// Returns whether cuDNN supports all the calls, of which there is at least one.
-  bool make(const CudnnWork& calls) {
-    calls_ = calls;
-    convolutions_.clear();
-    of_call_.clear();
-    for (const CudnnCall& call : calls_.calls) {
-      std::size_t i = 0;
-      while (i < convolutions_.size() && !convolutions_[i].is_for(call.shape)) ++i;
-      if (i == convolutions_.size()) convolutions_.emplace_back(cudnn_device(), type_, call.shape);
-      if (!convolutions_[i].usable()) return false;
-      of_call_.push_back(i);
+  /// Returns the next way of which cuDNN supports all calls, or null.
+  std::shared_ptr<const Made> make_next() const {
+    while (next_ < ways_.size()) {
+      const auto made = std::make_shared<Made>(Made{ways_[next_++], {}, {}});
+      if (make(*made)) return made;
     }
-    return !calls_.calls.empty();
+    return nullptr;
+  }
+  bool make(Made& made) const {
+    for (const CudnnCall& call : made.way.calls) {
+      std::size_t i = 0;
+      while (i < made.convolutions.size() && !made.convolutions[i].is_for(call.shape)) ++i;
+      if (i == made.convolutions.size())
+        made.convolutions.emplace_back(cudnn_device(), type_, call.shape);
+      if (!made.convolutions[i].usable()) return false;
+      made.of_call.push_back(i);
+    }
+    return true;
+  }
+  std::shared_ptr<const Made> current() const {
+    const std::lock_guard lock(mutex_);
+    return made_;
+  }
+  /// Goes on to the next way, since cuDNN did not support this one when it was launched.
+  void refuse(const std::shared_ptr<const Made>& made) const {
+    const std::lock_guard lock(mutex_);
+    if (made_ == made) made_ = make_next();
   }
 
   static bool is_aligned(const void* p) {
@@ -85,11 +120,13 @@ class CudnnConvolve {
   std::size_t bytes(const StridedCopy& copy) const {
     return static_cast<std::size_t>(volume(copy.extents) * bytes_);
   }
-  const void* operand(const std::optional<StridedCopy>& copied, const void* from, Index offset,
-                      CudnnMemory& memory) const {
-    if (!copied) return static_cast<const std::byte*>(from) + offset * bytes_;
+  /// Returns where a tensor lies: in the user's memory, or in the library's, as a copy of the
+  /// user's unless it is to be written.
+  const void* tensor(const std::optional<StridedCopy>& copied, const void* user, Index offset,
+                     CudnnMemory& memory, bool written) const {
+    if (!copied) return static_cast<const std::byte*>(user) + offset * bytes_;
     void* to = memory.get(bytes(*copied));
-    copy(*copied, from, to);
+    if (!written) copy(*copied, user, to);
     return to;
   }
   void copy(const StridedCopy& box, const void* from, void* to) const {
@@ -104,10 +141,10 @@ class CudnnConvolve {
   DType type_;
   LocalConvolve work_;
   Index bytes_;
-  CudnnWork calls_;
-  std::vector<CudnnConvolution> convolutions_;
-  std::vector<std::size_t> of_call_;
-  mutable std::atomic<bool> refused_ = false;  // while running, on any lane
+  std::vector<CudnnWork> ways_;
+  mutable std::mutex mutex_;  // runs on several lanes share what follows
+  mutable std::size_t next_ = 0;
+  mutable std::shared_ptr<const Made> made_;
 };
 
 /// Convolves, or returns false where cuDNN does not support it.

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A LocalConvolve as calls of cuDNN, as values: two or three spatial dimensions, the same padding
-/// at both ends, a kernel without gaps, extents and strides that fit an int. cudnn.hpp calls cuDNN
-/// itself.
+/// A LocalConvolve as calls of one of cuDNN's functions (cudnn_call.hpp), as values: two or three
+/// spatial dimensions, the same padding at both ends, a kernel without gaps, extents and strides
+/// that fit an int. cudnn_way.hpp chooses the function.
 ///
-///     for (const CudnnCall& call : cudnn_work(4, work, false).calls) ...   // none: not for cuDNN
+///     const CudnnFunction forward = CudnnFunction::forward;
+///     for (const CudnnCall& call : cudnn_work(4, work, forward, false).calls) ...  // none: cannot
 ///
 /// Laws: each result that reads an element is written once by the calls, and no other result is; if
-/// there are others, zeros are written first. A call reads and writes at multiples of
-/// cudnn_alignment bytes, and no tensor of it spans more than cudnn_most elements.
+/// there are others, zeros are written first (a gradient by data writes them itself). A call reads
+/// and writes at multiples of cudnn_alignment bytes, and no tensor of it spans more than cudnn_most
+/// elements.
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include <tessera/base/local_work.hpp>
 #include <tessera/kernel/convolve/detail/convolve_side.hpp>
+#include <tessera/kernel/convolve/detail/cudnn_call.hpp>
 
 namespace tessera::detail {
 
@@ -26,41 +29,21 @@ inline constexpr Index cudnn_alignment = 16;
 /// Most calls for one convolution; the portable kernel does those that would need more.
 inline constexpr int cudnn_most_calls = 64;
 
-/// The properties for which a call is compiled. Extents are images, features and spatial ones; for
-/// the kernel output features, input features of a group and taps.
-struct CudnnShape {
-  using Dims = FixedVector<int, max_spatial + 2>;
-  using Spatial = FixedVector<int, max_spatial>;
-  Dims in, in_strides, kernel, out, out_strides;
-  Spatial padding, strides, dilations;
-  int groups = 1;
-  bool features_last = false;  ///< in the kernel, which has no gaps
-  bool reversed = false;       ///< taps: CUDNN_CONVOLUTION, not CUDNN_CROSS_CORRELATION
-  bool operator==(const CudnnShape&) const = default;
-};
-
-/// One call. Where there is a copy, an operand is copied to memory of the library's own without
-/// gaps (a result: from it), and the copy describes the user's memory.
-struct CudnnCall {
-  CudnnShape shape;
-  Index in = 0, kernel = 0, out = 0;  ///< the user's elements before the first, without a copy
-  std::optional<StridedCopy> in_copy, kernel_copy, out_copy;
-};
-
-/// A whole convolution: zeros for all results (copied from a single one) if not all are written,
-/// and then the calls.
-struct CudnnWork {
-  std::optional<StridedCopy> zeros;
-  std::vector<CudnnCall> calls;
-};
+/// The bytes of a tensor's copy from which images are convolved in several calls.
+inline constexpr Index cudnn_most_copied = Index{1} << 28;
+/// Most calls into which images are divided for that.
+inline constexpr Index cudnn_parts = 16;
 
 class CudnnWorkMaker {
  public:
-  CudnnWorkMaker(Index bytes, const LocalConvolve& work, bool dense)
-      : bytes_(bytes), s_(convolve_shape(work)), dense_(dense) {
-    const bool by_feature = s_.groups == 1 || (s_.in_group == s_.in_features * s_.in_feature &&
-                                               s_.out_group == s_.out_features * s_.out_feature);
-    groups_ = by_feature ? s_.groups : 1;
+  CudnnWorkMaker(Index bytes, const LocalConvolve& work, CudnnFunction function, bool dense)
+      : bytes_(bytes), s_(convolve_shape(work)), function_(function), dense_(dense) {
+    const bool one_call = function == CudnnFunction::by_kernel
+                              ? s_.in_group == s_.batch * s_.in_batch &&
+                                    s_.kernel_group == s_.out_features * s_.kernel_out
+                              : s_.in_group == s_.in_features * s_.in_feature &&
+                                    s_.out_group == s_.out_features * s_.out_feature;
+    groups_ = one_call ? s_.groups : 1;
     const WindowReads& d = s_.dim[0];
     first_ = d.elements == 1 && d.results == 1 && d.taps == 1 ? 1 : 0;
   }
@@ -86,10 +69,10 @@ class CudnnWorkMaker {
   using Sides = FixedVector<ConvolveSide, max_spatial>;
 
   /// An operand: extents and strides of images, features and spatial dimensions, in the user's
-  /// memory.
+  /// memory. A kernel's first dimension has a stride of its own from one group to the next.
   struct Operand {
     Dims dims, strides;
-    Index offset;
+    Index offset, group;
   };
 
   bool make_sides() {
@@ -99,13 +82,38 @@ class CudnnWorkMaker {
       const WindowReads& dim = s_.dim[d];
       if (dim.elements <= 0 || dim.results <= 0 || dim.taps <= 0) return false;
       if (max_of(dim.elements, max_of(dim.results, dim.taps)) > cudnn_most) return false;
-      if (dim.by_result.step > cudnn_most_calls) return false;
-      for (const ConvolveSide& side : sides_of(dim, covered_))
-        if (!add_symmetric_sides(side, dim.elements, cudnn_most_calls, sides_[d], covered_))
-          return false;
+      if (function_ == CudnnFunction::by_data) {
+        if (!add_whole(dim, sides_[d])) return false;
+      } else {
+        if (dim.by_result.step > cudnn_most_calls) return false;
+        for (const ConvolveSide& side : sides_of(dim, covered_))
+          if (!add_symmetric_sides(side, dim.elements, function_ == CudnnFunction::by_kernel,
+                                   cudnn_most_calls, sides_[d], covered_))
+            return false;
+      }
       for (const ConvolveSide& side : sides_[d])
         if (max_of(side.stride, max_of(side.dilation, side.low)) > cudnn_most) return false;
     }
+    return true;
+  }
+
+  /// Appends a dimension as that of a gradient by data: of a convolution with the taps turned
+  /// around, whose stride is the dilation of the base. Returns false where it is none.
+  static bool add_whole(const WindowReads& dim, std::vector<ConvolveSide>& sides) {
+    // Here result y reads element e at tap t where y - low + t * dilation == e * base. There
+    // element y was read for result e at tap taps-1-t: y == e * base - padding + (taps-1-t) *
+    // dilation.
+    const Index reach = (dim.taps - 1) * dim.dilation, padding = reach - dim.low;
+    const Index base = dim.by_tap.base, room = dim.results + 2 * padding - reach - 1;
+    if (dim.stride != 1 || padding < 0 || padding > reach || room < 0) return false;
+    if (room / base + 1 != dim.elements) return false;
+    sides.push_back({.count = dim.results,
+                     .taps = dim.taps,
+                     .elements = dim.elements,
+                     .stride = base,
+                     .dilation = dim.taps == 1 ? 1 : dim.dilation,
+                     .low = padding,
+                     .high = padding});
     return true;
   }
 
@@ -124,43 +132,77 @@ class CudnnWorkMaker {
 
   /// Adds the calls for some sides of one group, or of as many groups as a call can hold.
   bool add(Index group, const Sides& sides) {
-    Operand in{{s_.batch, groups_ * s_.in_features},
+    const Index g = groups_, ins = s_.in_features, outs = s_.out_features;
+    Operand in{{s_.batch, g * ins},
                {s_.in_batch, s_.in_feature},
-               s_.in_offset + group * s_.in_group};
-    Operand out{{s_.batch, groups_ * s_.out_features},
+               s_.in_offset + group * s_.in_group,
+               s_.in_group};
+    Operand kernel{{g * outs, ins},
+                   {s_.kernel_out, s_.kernel_in},
+                   s_.kernel_offset + group * s_.kernel_group,
+                   s_.kernel_group};
+    Operand out{{s_.batch, g * outs},
                 {s_.out_batch, s_.out_feature},
-                s_.out_offset + group * s_.out_group};
+                s_.out_offset + group * s_.out_group,
+                s_.out_group};
+    const bool by_kernel = function_ == CudnnFunction::by_kernel;
+    if (by_kernel) {  // images are features, and features the batch
+      in.dims = {ins, g * s_.batch};
+      in.strides = {s_.in_feature, s_.in_batch};
+      kernel.dims = {ins, g * outs};
+      kernel.strides = {s_.kernel_in, s_.kernel_out};
+      out.dims = {g * outs, s_.batch};
+      out.strides = {s_.out_feature, s_.out_batch};
+    } else if (function_ == CudnnFunction::by_data) {
+      kernel.dims = {g * ins, outs};
+      kernel.strides = {s_.kernel_in, s_.kernel_out};
+    }
     CudnnCall call;
-    call.shape.groups = static_cast<int>(groups_);
+    call.shape.function = function_;
+    call.shape.groups = static_cast<int>(g);
     for (int d = 0; d < max_spatial; ++d) {
       const ConvolveSide& side = sides[d];
       in.offset += side.element * s_.in_stride[d];
+      kernel.offset += side.tap * s_.kernel_stride[d];
       out.offset += side.at * s_.out_stride[d];
       if (d < first_) continue;
       in.dims.push_back(side.elements);
       in.strides.push_back(s_.in_stride[d]);
+      kernel.dims.push_back(side.taps);
+      kernel.strides.push_back(s_.kernel_stride[d] * side.tap_step);
       out.dims.push_back(side.count);
       out.strides.push_back(s_.out_stride[d] * side.step);
       call.shape.padding.push_back(static_cast<int>(side.low));
-      call.shape.strides.push_back(static_cast<int>(side.stride));
-      call.shape.dilations.push_back(static_cast<int>(side.dilation));
+      call.shape.strides.push_back(static_cast<int>(by_kernel ? side.dilation : side.stride));
+      call.shape.dilations.push_back(static_cast<int>(by_kernel ? side.stride : side.dilation));
     }
-    const bool last = !dense_ && features_are_last(in.dims[1] > 1 ? in : out);
+    if (function_ == CudnnFunction::by_data) turn(kernel);
+    return add_calls(call, cudnn_operands(function_, in, kernel, out));
+  }
+
+  /// Adds the calls for these tensors, several where images are too many for one.
+  bool add_calls(CudnnCall call, CudnnOperands<Operand> o) {
+    const bool last = !dense_ && features_are_last(o.in.dims[1] > 1 ? o.in : o.out);
     call.shape.features_last = last;
-    if (!set_kernel(group, sides, call)) return false;
-    const Index images = min_of(images_at_once(in), images_at_once(out));
+    if (!set_kernel(o.kernel, call)) return false;
+    const Index all = o.in.dims[0];
+    const Index images = min_of(images_at_once(o.in), images_at_once(o.out));
     if (images < 1) return false;
-    for (Index n = 0; n < s_.batch; n += images) {
+    if (images < all && function_ == CudnnFunction::by_kernel) return false;  // sums over images
+    for (Index n = 0; n < all; n += images) {
       if (static_cast<int>(work_.calls.size()) >= cudnn_most_calls) return false;
       CudnnCall part = call;
-      in.dims[0] = out.dims[0] = min_of(images, s_.batch - n);
-      part.shape.in = ints(in.dims);
-      part.shape.out = ints(out.dims);
-      part.shape.in_strides = set_operand(in, last, part.in, part.in_copy, false);
-      part.shape.out_strides = set_operand(out, last, part.out, part.out_copy, true);
+      o.in.dims[0] = o.out.dims[0] = min_of(images, all - n);
+      part.shape.in = ints(o.in.dims);
+      part.shape.out = ints(o.out.dims);
+      const CudnnTensor written = part.shape.written();
+      part.shape.in_strides =
+          set_operand(o.in, last, part.in, part.in_copy, written == CudnnTensor::in);
+      part.shape.out_strides =
+          set_operand(o.out, last, part.out, part.out_copy, written == CudnnTensor::out);
       work_.calls.push_back(part);
-      in.offset += images * s_.in_batch;
-      out.offset += images * s_.out_batch;
+      o.in.offset += images * o.in.strides[0];
+      o.out.offset += images * o.out.strides[0];
     }
     return true;
   }
@@ -210,6 +252,11 @@ class CudnnWorkMaker {
     return saturating_add(last, 1);
   }
 
+  bool is_in_place(const Operand& o, bool last) const {
+    return (dense_ ? same(o.dims, o.strides, packed(o.dims, last)) : ascends(o)) &&
+           o.offset * bytes_ % cudnn_alignment == 0;
+  }
+
   /// Returns how many images a tensor may have, whether it is used in place or copied.
   Index images_at_once(const Operand& o) const {
     Index each = 1;
@@ -220,6 +267,9 @@ class CudnnWorkMaker {
       if (rest < 0) return 0;
       if (o.dims[0] > 1) images = min_of(images, rest / o.strides[0] + 1);
     }
+    if (images > 0 && function_ != CudnnFunction::by_kernel && !is_in_place(o, false))
+      images = min_of(images,
+                      max_of(cudnn_most_copied / bytes_ / each, ceil_div(o.dims[0], cudnn_parts)));
     return images;
   }
 
@@ -227,8 +277,7 @@ class CudnnWorkMaker {
   CudnnShape::Dims set_operand(const Operand& o, bool last, Index& offset,
                                std::optional<StridedCopy>& copy, bool result) const {
     const Dims own = packed(o.dims, last);
-    const bool in_place = dense_ ? same(o.dims, o.strides, own) : ascends(o);
-    if (in_place && o.offset * bytes_ % cudnn_alignment == 0) {
+    if (is_in_place(o, last)) {
       offset = o.offset;
       for (const bool features_last : {last, !last})
         if (const Dims dense = packed(o.dims, features_last); same(o.dims, o.strides, dense))
@@ -248,49 +297,50 @@ class CudnnWorkMaker {
     return ints(own);
   }
 
+  /// Turns a kernel's taps around.
+  static void turn(Operand& kernel) {
+    for (int d = 2; d < kernel.dims.size(); ++d) {
+      kernel.offset += (kernel.dims[d] - 1) * kernel.strides[d];
+      kernel.strides[d] = -kernel.strides[d];
+    }
+  }
+
   /// Returns false for a kernel that is too large.
-  bool set_kernel(Index group, const Sides& sides, CudnnCall& call) const {
-    Dims dims{groups_ * s_.out_features, s_.in_features}, strides{s_.kernel_out, s_.kernel_in};
-    Index offset = s_.kernel_offset + group * s_.kernel_group;
+  bool set_kernel(Operand o, CudnnCall& call) const {
     bool forwards = false, backwards = false;
-    for (int d = 0; d < max_spatial; ++d) {
-      const Index stride = s_.kernel_stride[d] * sides[d].tap_step;
-      offset += sides[d].tap * s_.kernel_stride[d];
-      if (d < first_) continue;
-      dims.push_back(sides[d].taps);
-      strides.push_back(stride);
-      if (sides[d].taps > 1) (stride < 0 ? backwards : forwards) = true;
-    }
-    if (backwards && !forwards) {
-      call.shape.reversed = true;
-      for (int d = 2; d < dims.size(); ++d) {
-        offset += (dims[d] - 1) * strides[d];
-        strides[d] = -strides[d];
-      }
-    }
+    for (int d = 2; d < o.dims.size(); ++d)
+      if (o.dims[d] > 1) (o.strides[d] < 0 ? backwards : forwards) = true;
+    call.shape.reversed = backwards && !forwards;
+    if (call.shape.reversed) turn(o);
     Index elements = 1;
-    for (const Index extent : dims) elements = saturating_mul(elements, extent);
+    for (const Index extent : o.dims) elements = saturating_mul(elements, extent);
     if (elements > cudnn_most) return false;
-    call.shape.kernel = ints(dims);
-    const Dims own = packed(dims, call.shape.features_last);
-    call.kernel = offset;
-    if (same(dims, strides, own) && offset * bytes_ % cudnn_alignment == 0 &&
-        (groups_ == 1 || s_.kernel_group == s_.out_features * own[0]))
+    call.shape.kernel = ints(o.dims);
+    const Dims own = packed(o.dims, call.shape.features_last);
+    const Index outs = o.dims[0] / groups_;
+    call.kernel = o.offset;
+    if (same(o.dims, o.strides, own) && o.offset * bytes_ % cudnn_alignment == 0 &&
+        (groups_ == 1 || o.group == outs * own[0]))
       return true;
-    call.kernel_copy = StridedCopy{.extents = {groups_, s_.out_features},
-                                   .from_offset = offset,
-                                   .from_strides = {s_.kernel_group, strides[0]},
-                                   .to_strides = {s_.out_features * own[0], own[0]}};
-    for (int d = 1; d < dims.size(); ++d) {
-      call.kernel_copy->extents.push_back(dims[d]);
-      call.kernel_copy->from_strides.push_back(strides[d]);
-      call.kernel_copy->to_strides.push_back(own[d]);
+    StridedCopy& copy = call.kernel_copy.emplace();
+    const bool result = call.shape.written() == CudnnTensor::kernel;
+    Extents& user = result ? copy.to_strides : copy.from_strides;
+    Extents& library = result ? copy.from_strides : copy.to_strides;
+    copy.extents = {groups_, outs};
+    user = {o.group, o.strides[0]};
+    library = {outs * own[0], own[0]};
+    (result ? copy.to_offset : copy.from_offset) = o.offset;
+    for (int d = 1; d < o.dims.size(); ++d) {
+      copy.extents.push_back(o.dims[d]);
+      user.push_back(o.strides[d]);
+      library.push_back(own[d]);
     }
     return true;
   }
 
   Index bytes_;
   ConvolveShape s_;
+  CudnnFunction function_;
   bool dense_;
   Index groups_ = 1;  // in a call
   int first_ = 0;     // the first spatial dimension that cuDNN sees
@@ -299,12 +349,13 @@ class CudnnWorkMaker {
   CudnnWork work_;
 };
 
-/// Returns the calls that convolve elements of `bytes` bytes in aligned memory; empty where cuDNN
-/// does not support it. Operands are used in place if their offsets allow it; with `dense` all have
-/// the layout that cuDNN supports for every type, without gaps and with features before spatial
-/// dimensions, and are copied where the user's layout differs.
-inline CudnnWork cudnn_work(Index bytes, const LocalConvolve& work, bool dense) {
-  return CudnnWorkMaker(bytes, work, dense).make();
+/// Returns the calls of a function that convolve elements of `bytes` bytes in aligned memory; empty
+/// where cuDNN does not support it. Operands are used in place if their offsets allow it; with
+/// `dense` all have the layout that cuDNN supports for every type, without gaps and with features
+/// before spatial dimensions, and are copied where the user's layout differs.
+inline CudnnWork cudnn_work(Index bytes, const LocalConvolve& work, CudnnFunction function,
+                            bool dense) {
+  return CudnnWorkMaker(bytes, work, function, dense).make();
 }
 
 }  // namespace tessera::detail
