@@ -16,6 +16,7 @@
 #if defined(KOKKOS_ENABLE_CUDA) && defined(TESSERA_HAVE_CUDNN)
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include <tessera/base/dtype.hpp>
@@ -116,7 +117,7 @@ class CudnnConvolution {
                                  : CUDNN_TENSOR_OP_MATH;
   }
 
-  template <class F> auto with_function(F f) const {
+  template <class F> std::invoke_result_t<F, CudnnForward> with_function(F f) const {
     return shape_.function == CudnnFunction::forward   ? f(CudnnForward())
            : shape_.function == CudnnFunction::by_data ? f(CudnnByData())
                                                        : f(CudnnByKernel());
