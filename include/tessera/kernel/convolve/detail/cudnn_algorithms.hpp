@@ -137,7 +137,7 @@ struct CudnnByKernel {
 /// Returns the choices with at most so much workspace, the best first: the algorithms of `allowed`
 /// that cuDNN's heuristics recommend, of them the first of `allowed` before the others, and at last
 /// the plain one. All multiply as `wanted`, or by default where `or_default` says that this keeps
-/// all bits.
+/// all bits; without it, those that are recommended for another way to multiply follow.
 template <class Function>
 std::vector<CudnnChoice> cudnn_choices(cudnnHandle_t handle, const CudnnTensors& tensors,
                                        cudnnMathType_t wanted, bool or_default,
@@ -161,17 +161,23 @@ std::vector<CudnnChoice> cudnn_choices(cudnnHandle_t handle, const CudnnTensors&
   if (Function::find(handle, tensors, static_cast<int>(found.size()), &count, found.data()) !=
       CUDNN_STATUS_SUCCESS)
     count = 0;
-  for (int i = 0; i < count; ++i) {
-    const typename Function::Found& f = found[static_cast<std::size_t>(i)];
-    if (f.status == CUDNN_STATUS_SUCCESS &&
-        (f.mathType == wanted || (or_default && f.mathType == CUDNN_DEFAULT_MATH)) &&
-        std::find(std::begin(Function::allowed), std::end(Function::allowed), f.algo) !=
-            std::end(Function::allowed))
-      add(f.algo, f.mathType);
+  for (const bool as_wanted : {true, false}) {
+    const auto before = static_cast<std::ptrdiff_t>(choices.size());
+    for (int i = 0; i < count; ++i) {
+      const typename Function::Found& f = found[static_cast<std::size_t>(i)];
+      if (f.status != CUDNN_STATUS_SUCCESS ||
+          std::find(std::begin(Function::allowed), std::end(Function::allowed), f.algo) ==
+              std::end(Function::allowed))
+        continue;
+      if (!as_wanted)
+        add(f.algo, wanted);
+      else if (f.mathType == wanted || (or_default && f.mathType == CUDNN_DEFAULT_MATH))
+        add(f.algo, f.mathType);
+    }
+    std::stable_partition(choices.begin() + before, choices.end(), [](const CudnnChoice& c) {
+      return c.algorithm == static_cast<int>(Function::allowed[0]);
+    });
   }
-  std::stable_partition(choices.begin(), choices.end(), [](const CudnnChoice& c) {
-    return c.algorithm == static_cast<int>(Function::allowed[0]);
-  });
   add(Function::plain, wanted);
   if (or_default) add(Function::plain, CUDNN_DEFAULT_MATH);
   return choices;

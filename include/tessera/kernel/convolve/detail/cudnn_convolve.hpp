@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <tessera/kernel/convolve/detail/recent_convolutions.hpp>
@@ -85,30 +86,38 @@ class CudnnConvolve {
     return true;
   }
 
-  /// Returns the next way of which cuDNN supports all calls, or null.
+  /// Returns the next way of which cuDNN supports all calls, or null: by the next choices of
+  /// algorithms, or else the way after it.
   std::shared_ptr<const Made> make_next() const {
-    while (next_ < ways_.size()) {
-      const auto made = std::make_shared<Made>(Made{ways_[next_++], {}, {}});
-      if (make(*made)) return made;
+    for (; next_ < ways_.size(); ++next_, choice_ = 0) {
+      const auto made = std::make_shared<Made>(Made{ways_[next_], {}, {}});
+      if (make(*made, choice_++)) return made;
     }
     return nullptr;
   }
-  bool make(Made& made) const {
+  /// Makes the n-th choice for all calls that have so many, and the first for the others.
+  bool make(Made& made, std::size_t n) const {
+    bool has = false;
     for (const CudnnCall& call : made.way.calls) {
       std::size_t i = 0;
       while (i < made.convolutions.size() && !made.convolutions[i].is_for(call.shape)) ++i;
-      if (i == made.convolutions.size())
-        made.convolutions.emplace_back(cudnn_device(), type_, call.shape);
-      if (!made.convolutions[i].usable()) return false;
+      if (i == made.convolutions.size()) {
+        CudnnConvolution convolution(cudnn_device(), type_, call.shape, n);
+        has = has || convolution.usable();
+        if (n > 0 && !convolution.usable())
+          convolution = CudnnConvolution(cudnn_device(), type_, call.shape);
+        if (!convolution.usable()) return false;
+        made.convolutions.push_back(std::move(convolution));
+      }
       made.of_call.push_back(i);
     }
-    return true;
+    return has;
   }
   std::shared_ptr<const Made> current() const {
     const std::lock_guard lock(mutex_);
     return made_;
   }
-  /// Goes on to the next way, since cuDNN did not support this one when it was launched.
+  /// Goes on to the next choice or way, since cuDNN did not support this one when it was launched.
   void refuse(const std::shared_ptr<const Made>& made) const {
     const std::lock_guard lock(mutex_);
     if (made_ == made) made_ = make_next();
@@ -143,7 +152,7 @@ class CudnnConvolve {
   Index bytes_;
   std::vector<CudnnWork> ways_;
   mutable std::mutex mutex_;  // runs on several lanes share what follows
-  mutable std::size_t next_ = 0;
+  mutable std::size_t next_ = 0, choice_ = 0;
   mutable std::shared_ptr<const Made> made_;
 };
 
