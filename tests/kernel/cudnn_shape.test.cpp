@@ -422,6 +422,12 @@ TEST_CASE("tensors beyond 2^31 elements are cut between images, or left alone") 
   small.in.first = huge;  // gaps between images, which a copy does not have
   CHECK(cudnn_calls(4, small, false).size() == 4);
   CHECK(cudnn_calls(4, small, true).size() == 1);
+  // A gradient by kernel adds over all images; beyond that it is a convolution, in several calls.
+  const Layer layer{.images = 3000, .side = 64, .in = 256, .out = 8};
+  for (const bool dense : {false, true})
+    CHECK(cudnn_calls(2, layer.by_kernel(), dense, CudnnFunction::by_kernel).empty());
+  CHECK(detail::cudnn_ways(2, layer.by_kernel()).at(0).calls.at(0).shape.function ==
+        CudnnFunction::forward);
 }
 
 TEST_CASE("results of padding only are zeros before the calls") {
