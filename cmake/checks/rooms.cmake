@@ -39,7 +39,7 @@ set(outside_kokkos "^Kokkos_")
 set(outside_mpi "^mpi\\.h$")
 set(outside_blas "^cblas\\.h$")
 set(outside_dnnl "dnnl")
-set(outside_cuda "^(cublas|cudnn|cuda)")
+set(outside_cuda "^(cub|cublas|cudnn|cuda)")
 set(outside_simd "^emmintrin\\.h$")  # stores past the caches
 set(outside_fmt "^fmt/")
 set(outside_system "^(time|unistd|sched|pthread|dirent|fcntl|signal)\\.h$|^sys/")

@@ -31,13 +31,13 @@ KOKKOS_FORCEINLINE_FUNCTION void store_pack(T* p, const Pack<T, N>& pack) {
   *reinterpret_cast<Pack<T, N>*>(p) = pack;
 }
 
-struct Nothing {
+struct NothingAfter {
   KOKKOS_FORCEINLINE_FUNCTION void operator()() const {}
 };
 
 /// Calls f(x, i) for the elements of a row that belong to a lane of a team: packs, or elements, in
 /// turns with the other lanes; and after() when it has called f for a pack, or for the rest.
-template <class T, class F, class After = Nothing>
+template <class T, class F, class After = NothingAfter>
 KOKKOS_FORCEINLINE_FUNCTION void each_of_lane(const T* row, Index n, Index lane, Index lanes,
                                               const F& f, const After& after = {}) {
   constexpr int size = pack_size<T>;
