@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# run.sh PACKAGE RESULTS [PART...]: runs what pack.sh gathered on a machine with a GPU, from this checkout's root, and writes what it
+# run.sh PACKAGE.tgz RESULTS [PART...]: runs what pack.sh gathered on a machine with a GPU, from this checkout's root, and writes what it
 # prints to RESULTS. Parts, in this order: machine cases mpi sanitizer bench peers steps; without any all of them. Each part has a limit of
-# time, and those after one that fails are run. The last lines are a summary.
+# time, and those after one that fails are run. PEERS names whom to measure beside. The last lines are a summary.
 set -u
-package=$(cd "${1:?the folder of the package}" && pwd)
+package=$(mktemp -d)
+tar -C "$package" -xzf "${1:?the package}" || exit
 mkdir -p "${2:?the folder of the results}"
 results=$(cd "$2" && pwd)
 shift 2
@@ -40,13 +41,15 @@ for wanted in "$@"; do
       ;;
     cases)
       for folder in "${folders[@]}"; do
-        part "cases.$(basename "$folder").one" 90 differential_cases "$folder" --mesh 1
-        part "cases.$(basename "$folder").threads" 120 differential_cases "$folder" --sparse
+        part "cases.$(basename "$folder").one" 90 differential_cases "$folder" --mesh 1 --tell 300
+        part "cases.$(basename "$folder").threads" 120 differential_cases "$folder" --sparse --tell 300
       done
       ;;
     mpi)
+      part device.1 90 device_cases
       for processes in 2 4; do
-        part "mpi.$processes" 90 mpiexec -n $processes differential_cases tests/differential/sample --mpi --sparse
+        part "device.$processes" 90 mpiexec -n $processes device_cases
+        part "mpi.$processes" 90 mpiexec -n $processes differential_cases tests/differential/sample --mpi --sparse --tell 100
       done
       ;;
     sanitizer)
@@ -54,11 +57,13 @@ for wanted in "$@"; do
       ;;
     bench) part bench 150 bench_device ;;
     peers)
-      part peers 200 env -u LD_LIBRARY_PATH python3 benchmarks/device/peers.py "$results/bench.txt"
+      part peers 200 env -u LD_LIBRARY_PATH python3 benchmarks/device/peers.py "$results/bench.txt" --peers ${PEERS:-torch jax}
       cat "$results/peers.txt"
       ;;
     steps)
       [ ! -x "$package/bin/bench_transformer" ] || part transformer 60 bench_transformer
+      part transformer.torch 120 env -u LD_LIBRARY_PATH python3 benchmarks/device/peers.py --steps
+      cat "$results"/transformer*.txt
       ;;
     *) echo "run.sh: there is no part $wanted" >&2 ;;
   esac
