@@ -39,6 +39,7 @@ if(NOT TESSERA_PLAN_ONLY)
     target_compile_definitions(tessera INTERFACE TESSERA_HAVE_BLIS=1)
   endif()
   if(Kokkos_ENABLE_CUDA)
+    target_compile_options(tessera INTERFACE --expt-relaxed-constexpr)  # kernels call constexpr functions
     target_link_libraries(tessera INTERFACE CUDA::cublas)
   endif()
   if(cudnn_here)
