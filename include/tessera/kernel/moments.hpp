@@ -91,12 +91,13 @@ template <class T> struct MomentsRow {
     Found found{known.sum, 0};
     if constexpr (K == 0) {
       if (own_mean)
-        found.sum =
-            sum_of_lane<TotalType<T>>(x, n, lane, lanes, [](T e) { return static_cast<C>(e); });
+        each_of_lane(x, n, lane, lanes,
+                     [&](T e, Index) { found.sum = found.sum + static_cast<TotalType<T>>(e); });
     } else {
       const C here = centre(row, known);
-      found.squares = sum_of_lane<double>(
-          x, n, lane, lanes, [&](T e) { return squared_size(static_cast<C>(e) - here); });
+      each_of_lane(x, n, lane, lanes, [&](T e, Index) {
+        found.squares += static_cast<double>(squared_size(static_cast<C>(e) - here));
+      });
     }
     return found;
   }

@@ -133,12 +133,12 @@ template <class T> struct NormalizeRow {
     const T* const x = at.x + row * at.work.n;
     if (at.work.known || (K == 0 && !at.work.centred)) return found;
     const C mean = mean_of(row, known);
-    if constexpr (K == 0)
-      found.sum = sum_of_lane<TotalType<T>>(x, at.work.n, lane, lanes,
-                                            [](T e) { return static_cast<C>(e); });
-    else
-      found.squares = sum_of_lane<double>(
-          x, at.work.n, lane, lanes, [&](T e) { return squared_size(static_cast<C>(e) - mean); });
+    each_of_lane(x, at.work.n, lane, lanes, [&](T e, Index) {
+      if constexpr (K == 0)
+        found.sum = found.sum + static_cast<TotalType<T>>(e);
+      else
+        found.squares += static_cast<double>(squared_size(static_cast<C>(e) - mean));
+    });
     return found;
   }
   template <int K> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {

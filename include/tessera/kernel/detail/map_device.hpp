@@ -55,9 +55,9 @@ template <class Out, class F, class... T> struct MapOnDevice {
   static constexpr int operands = sizeof...(T);
   static constexpr int least(int a, int b) { return a < b ? a : b; }
   template <class... S> static constexpr int width_of() {
-    int width = Out::width;
-    ((width = least(width, pack_size<S>)), ...);
-    return least(width, 8);
+    int fits = Out::width;
+    ((fits = least(fits, pack_size<S>)), ...);
+    return least(fits, 8);
   }
   static constexpr int width = width_of<T...>();  ///< of a tile
 

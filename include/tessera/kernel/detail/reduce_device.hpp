@@ -33,7 +33,7 @@ template <Reduction R, class Total, class In, class Out> struct ReduceRow {
     const In* const row = from + kept.offset(piece / parts);
     const Index first = piece % parts * each, end = min_of(length, first + each);
     Found found{Fold<R, Total>::start()};
-    if constexpr (R == Reduction::sum && RealElement<In> && sizeof(In) <= 4 &&
+    if constexpr (R == Reduction::sum && RealElement<In> && sizeof(In) == 2 &&
                   std::is_same_v<Total, double>)
       found.total = sum_of_lane<Total>(row + first, end - first, lane, lanes,
                                        [](In x) { return static_cast<float>(x); });

@@ -11,7 +11,6 @@
 /// Laws: a result is summed in any order, but in the same one each time; bfloat16 and half are
 /// summed in float, and float is not rounded to fewer bits.
 #include <tessera/kernel/convolve/detail/cudnn.hpp>
-#include <tessera/kernel/convolve/detail/cudnn_way.hpp>
 
 #if defined(KOKKOS_ENABLE_CUDA) && defined(TESSERA_HAVE_CUDNN)
 #include <cstddef>
@@ -22,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/kernel/convolve/detail/cudnn_way.hpp>
 #include <tessera/kernel/convolve/detail/recent_convolutions.hpp>
 #include <tessera/kernel/copy/copy.hpp>
 #include <tessera/kernel/fill.hpp>
