@@ -66,6 +66,22 @@ KOKKOS_FORCEINLINE_FUNCTION void each_of_lane(const T* row, Index n, Index lane,
   }
 }
 
+/// A sum in blocks, whose errors do not add up.
+template <class Total> class BlockSum {
+ public:
+  KOKKOS_FORCEINLINE_FUNCTION void add(const Total& x) {
+    part_ = part_ + x;
+    if (++count_ % 32 != 0) return;
+    whole_ = whole_ + part_;
+    part_ = Total{};
+  }
+  KOKKOS_FORCEINLINE_FUNCTION Total total() const { return whole_ + part_; }
+
+ private:
+  Total whole_{}, part_{};
+  int count_ = 0;
+};
+
 /// Returns the sum of f(x) of the same elements: of a pack's in the type of f, then in Total.
 template <class Total, class T, class F>
 KOKKOS_FORCEINLINE_FUNCTION Total sum_of_lane(const T* row, Index n, Index lane, Index lanes,
@@ -79,6 +95,14 @@ KOKKOS_FORCEINLINE_FUNCTION Total sum_of_lane(const T* row, Index n, Index lane,
         part = {};
       });
   return total;
+}
+
+/// Returns the sum of the same elements, in blocks.
+template <class Total, class T>
+KOKKOS_FORCEINLINE_FUNCTION Total blocks_of_lane(const T* row, Index n, Index lane, Index lanes) {
+  BlockSum<Total> sum;
+  each_of_lane(row, n, lane, lanes, [&](T x, Index) { sum.add(static_cast<Total>(x)); });
+  return sum.total();
 }
 
 /// Writes f(x, i) of the same elements to another row.

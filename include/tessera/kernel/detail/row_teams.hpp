@@ -80,12 +80,19 @@ template <class Body> struct RowAlone {
   }
   template <int K> KOKKOS_FUNCTION void find_from(Index row, typename Body::Found& found) const {
     if constexpr (K < Body::phases) {
-      typename Body::Found all = body.template find<K>(row, 0, lanes, found);
-      for (Index lane = 1; lane < lanes; ++lane)
-        all = Body::template join<K>(all, body.template find<K>(row, lane, lanes, found));
-      found = all;
+      found = all_of<K>(row, 0, lanes, found);
       find_from<K + 1>(row, found);
     }
+  }
+  /// Joins the lanes in pairs, as a team does. (Where there are teams a row here has one lane.)
+  template <int K>
+  KOKKOS_FUNCTION typename Body::Found all_of(Index row, Index first, Index count,
+                                              const typename Body::Found& known) const {
+    if constexpr (!has_teams<KernelSpace>)
+      if (count > 1)
+        return Body::template join<K>(all_of<K>(row, first, count / 2, known),
+                                      all_of<K>(row, first + count / 2, count - count / 2, known));
+    return body.template find<K>(row, first, lanes, known);
   }
 };
 
