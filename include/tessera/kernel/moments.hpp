@@ -90,17 +90,12 @@ template <class T> struct MomentsRow {
     const T* const x = at.x + kept.offset(row);
     Found found{known.sum, 0};
     if constexpr (K == 0) {
-      BlockSum<TotalType<T>> sum;
       if (own_mean)
-        each_of_lane(x, n, lane, lanes, [&](T e, Index) { sum.add(static_cast<TotalType<T>>(e)); });
-      found.sum = sum.total();
+        found.sum = blocks_of_lane<TotalType<T>>(x, n, lane, lanes, [](T e) { return e; });
     } else {
       const C here = centre(row, known);
-      BlockSum<double> sum;
-      each_of_lane(x, n, lane, lanes, [&](T e, Index) {
-        sum.add(static_cast<double>(squared_size(static_cast<C>(e) - here)));
-      });
-      found.squares = sum.total();
+      found.squares = blocks_of_lane<double>(
+          x, n, lane, lanes, [&](T e) { return squared_size(static_cast<C>(e) - here); });
     }
     return found;
   }

@@ -9,8 +9,6 @@
 ///
 /// Laws: the bits depend only on the shape, not on threads; no digits cancel where means are large
 /// beside deviations; half types are computed in float and rounded once.
-#include <type_traits>
-
 #include <tessera/kernel/detail/map_loops.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/kernel/moments.hpp>
@@ -135,17 +133,11 @@ template <class T> struct NormalizeRow {
     const T* const x = at.x + row * at.work.n;
     if (at.work.known || (K == 0 && !at.work.centred)) return found;
     const C mean = mean_of(row, known);
-    std::conditional_t<K == 0, BlockSum<TotalType<T>>, BlockSum<double>> sum;
-    each_of_lane(x, at.work.n, lane, lanes, [&](T e, Index) {
-      if constexpr (K == 0)
-        sum.add(static_cast<TotalType<T>>(e));
-      else
-        sum.add(static_cast<double>(squared_size(static_cast<C>(e) - mean)));
-    });
     if constexpr (K == 0)
-      found.sum = sum.total();
+      found.sum = blocks_of_lane<TotalType<T>>(x, at.work.n, lane, lanes, [](T e) { return e; });
     else
-      found.squares = sum.total();
+      found.squares = blocks_of_lane<double>(
+          x, at.work.n, lane, lanes, [&](T e) { return squared_size(static_cast<C>(e) - mean); });
     return found;
   }
   template <int K> KOKKOS_FUNCTION static Found join(const Found& a, const Found& b) {

@@ -50,7 +50,7 @@ template <class R> struct OneResult {
   }
 };
 
-/// Rows of all operands; `out` is a OneResult or has its members.
+/// Rows of all operands; `out` is a `OneResult` or has its members.
 template <class Out, class F, class... T> struct MapOnDevice {
   static constexpr int operands = sizeof...(T);
   static constexpr int least(int a, int b) { return a < b ? a : b; }

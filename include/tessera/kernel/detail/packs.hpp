@@ -97,11 +97,12 @@ KOKKOS_FORCEINLINE_FUNCTION Total sum_of_lane(const T* row, Index n, Index lane,
   return total;
 }
 
-/// Returns the sum of the same elements, in blocks.
-template <class Total, class T>
-KOKKOS_FORCEINLINE_FUNCTION Total blocks_of_lane(const T* row, Index n, Index lane, Index lanes) {
+/// Returns the sum of f(x) of the same elements, in blocks.
+template <class Total, class T, class F>
+KOKKOS_FORCEINLINE_FUNCTION Total blocks_of_lane(const T* row, Index n, Index lane, Index lanes,
+                                                 const F& f) {
   BlockSum<Total> sum;
-  each_of_lane(row, n, lane, lanes, [&](T x, Index) { sum.add(static_cast<Total>(x)); });
+  each_of_lane(row, n, lane, lanes, [&](T x, Index) { sum.add(static_cast<Total>(f(x))); });
   return sum.total();
 }
 

@@ -38,7 +38,8 @@ template <Reduction R, class Total, class In, class Out> struct ReduceRow {
       found.total = sum_of_lane<Total>(row + first, end - first, lane, lanes,
                                        [](In x) { return static_cast<float>(x); });
     else if constexpr (R == Reduction::sum && !std::is_integral_v<Total>)
-      found.total = blocks_of_lane<Total>(row + first, end - first, lane, lanes);
+      found.total =
+          blocks_of_lane<Total>(row + first, end - first, lane, lanes, [](In x) { return x; });
     else
       each_of_lane(row + first, end - first, lane, lanes, [&](In x, Index) {
         found.total = Fold<R, Total>::join(found.total, static_cast<Total>(x));

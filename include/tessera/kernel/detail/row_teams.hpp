@@ -96,20 +96,26 @@ template <class Body> struct RowAlone {
   }
 };
 
+/// Runs a kernel by so many teams of `lanes` threads that share `scratch` bytes: kernel(team),
+/// whose member `first` is the number of the launch's first team.
+template <class Kernel, class Space = KernelSpace>
+void launch_teams(const char* label, Index teams, Index lanes, Index scratch, Kernel kernel) {
+  constexpr Index most = std::numeric_limits<int>::max();  // of a launch
+  for (kernel.first = 0; kernel.first < teams; kernel.first += most) {
+    Kokkos::TeamPolicy<Space> policy(lane().space(),
+                                     static_cast<int>(min_of(most, teams - kernel.first)),
+                                     static_cast<int>(lanes));
+    if (scratch > 0)  // and what aligning it takes
+      policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(scratch + 16)));
+    Kokkos::parallel_for(label, policy, kernel);
+  }
+}
+
 /// Runs a body over `rows` rows of n elements.
 template <class Body> void launch_rows(const char* label, Index rows, Index n, const Body& body) {
   const Index lanes = row_lanes(n);
   if constexpr (has_teams<KernelSpace>)
-    if (lanes > 1) {
-      constexpr Index most = std::numeric_limits<int>::max();  // teams of a launch
-      for (Index first = 0; first < rows; first += most)
-        Kokkos::parallel_for(label,
-                             Kokkos::TeamPolicy<KernelSpace>(
-                                 lane().space(), static_cast<int>(min_of(most, rows - first)),
-                                 static_cast<int>(lanes)),
-                             RowTeams<Body>{body, first});
-      return;
-    }
+    if (lanes > 1) return launch_teams(label, rows, lanes, 0, RowTeams<Body>{body, 0});
   launch(label, rows, 1, RowAlone<Body>{body, lanes});
 }
 

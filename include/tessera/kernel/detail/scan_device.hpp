@@ -8,8 +8,6 @@
 ///     scan_device("tessera::scan", join, {.outer = 2, .n = 3}, from, earlier, to);
 ///
 /// Laws: the shape alone gives the pieces, so the order of joins is fixed.
-#include <limits>
-
 #include <tessera/base/local_work.hpp>
 #include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/reduce_device.hpp>
@@ -140,17 +138,9 @@ void launch_pieces(const char* label, const ScanPieces<Join, T, Early, Out>& pie
   if constexpr (has_teams<KernelSpace>) {
     using Teams = ScanTeams<Join, T, Early, Out>;
     const Index lanes = row_lanes(pieces.length / Teams::width);
-    if (pieces.work.inner == 1 && lanes > 1) {
-      constexpr Index most = std::numeric_limits<int>::max();  // teams of a launch
-      for (Index first = 0; first < count; first += most) {
-        Kokkos::TeamPolicy<KernelSpace> policy(
-            lane().space(), static_cast<int>(min_of(most, count - first)), static_cast<int>(lanes));
-        policy.set_scratch_size(
-            0, Kokkos::PerTeam(static_cast<int>(lanes * Index{sizeof(typename Join::Total)} + 16)));
-        Kokkos::parallel_for(label, policy, Teams{pieces, first});
-      }
-      return;
-    }
+    if (pieces.work.inner == 1 && lanes > 1)
+      return launch_teams(label, count, lanes, lanes * Index{sizeof(typename Join::Total)},
+                          Teams{pieces, 0});
   }
   launch(label, count, 1, pieces);
 }

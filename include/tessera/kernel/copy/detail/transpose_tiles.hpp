@@ -4,50 +4,51 @@
 /// Transposes on a device: a team of threads reads a square whose rows follow each other in the
 /// source, and writes it by its columns, which follow each other in the target.
 ///
-///     if (transposes(box)) transpose_tiles(from, to, box);
-#include <limits>
-
+///     if (across_of(box) >= 0) transpose_tiles(from, to, box);
 #include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/detail/row_teams.hpp>
 
 namespace tessera::detail {
 
-inline constexpr Index tile_side = 64, tile_lanes = 256;
+inline constexpr Index tile_lanes = 256;
+/// The least extents that are worth a tile.
+inline constexpr Index least_side = 16;
 
 /// Returns the dimension along which neighbours in the source are not neighbours in the target, or
 /// -1 where none is long.
 inline int across_of(const CopyBox& box) {
   const CopyDim& last = box.dim[box.rank - 1];
-  if (last.to != 1 || last.from == 1 || last.extent < tile_side / 4) return -1;
+  if (last.to != 1 || last.from == 1 || last.extent < least_side) return -1;
   for (int d = 0; d < box.rank - 1; ++d)
-    if (box.dim[d].from == 1 && box.dim[d].extent >= tile_side / 4) return d;
+    if (box.dim[d].from == 1 && box.dim[d].extent >= least_side) return d;
   return -1;
 }
 
 template <class T> struct TransposeTiles {
+  static constexpr Index side = sizeof(T) <= 8 ? 64 : 32;  ///< with at most 33 KiB of a block's 48
   CopyBox rest;  ///< the dimensions that are neither of the two
   CopyDim across, down;
   Index tiles_across, tiles_down, first;
   const T* from;
   T* to;
 
-  static constexpr Index pitch = tile_side + 1;  ///< of a row: columns lie in different banks
-  static constexpr std::size_t bytes = static_cast<std::size_t>(tile_side * pitch) * sizeof(T);
+  static constexpr Index pitch = side + 1;  ///< of a row: columns lie in different banks
+  static constexpr std::size_t bytes = static_cast<std::size_t>(side * pitch) * sizeof(T);
 
   template <class Member> KOKKOS_FUNCTION void operator()(const Member& team) const {
     const std::size_t size = bytes;
     T* const tile = static_cast<T*>(team.team_scratch(0).get_shmem_aligned(size, alignof(T)));
     const Index number = first + team.league_rank();
-    const Index left = number % tiles_across * tile_side;
-    const Index top = number / tiles_across % tiles_down * tile_side;
+    const Index left = number % tiles_across * side;
+    const Index top = number / tiles_across % tiles_down * side;
     Index source, target;
     rest.locate(number / tiles_across / tiles_down, source, target);
-    const Index lane = team.team_rank() % tile_side, step = tile_lanes / tile_side;
-    for (Index k = team.team_rank() / tile_side; k < tile_side; k += step)
+    const Index lane = team.team_rank() % side, step = tile_lanes / side;
+    for (Index k = team.team_rank() / side; k < side; k += step)
       if (left + lane < across.extent && top + k < down.extent)
         tile[k * pitch + lane] = from[source + left + lane + (top + k) * down.from];
     team.team_barrier();
-    for (Index k = team.team_rank() / tile_side; k < tile_side; k += step)
+    for (Index k = team.team_rank() / side; k < side; k += step)
       if (left + k < across.extent && top + lane < down.extent)
         to[target + (left + k) * across.to + top + lane] = tile[lane * pitch + k];
   }
@@ -61,18 +62,12 @@ template <class T> void transpose_tiles(const T* from, T* to, const CopyBox& box
   for (int d = 0; d < box.rank - 1; ++d)
     if (d != at) kernel.rest.dim[kernel.rest.rank++] = box.dim[d];
   if (kernel.rest.rank == 0) kernel.rest.dim[kernel.rest.rank++] = {1, 0, 0};
-  kernel.tiles_across = ceil_div(kernel.across.extent, tile_side);
-  kernel.tiles_down = ceil_div(kernel.down.extent, tile_side);
+  kernel.tiles_across = ceil_div(kernel.across.extent, TransposeTiles<T>::side);
+  kernel.tiles_down = ceil_div(kernel.down.extent, TransposeTiles<T>::side);
   const Index others = box.size / kernel.across.extent / kernel.down.extent;
   const Index tiles = kernel.tiles_across * kernel.tiles_down * others;
-  constexpr Index most = std::numeric_limits<int>::max();
-  for (; kernel.first < tiles; kernel.first += most) {
-    Kokkos::TeamPolicy<KernelSpace> policy(lane().space(),
-                                           static_cast<int>(min_of(most, tiles - kernel.first)),
-                                           static_cast<int>(tile_lanes));
-    policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(TransposeTiles<T>::bytes + 16)));
-    Kokkos::parallel_for("tessera::copy", policy, kernel);
-  }
+  launch_teams("tessera::copy", tiles, tile_lanes, static_cast<Index>(TransposeTiles<T>::bytes),
+               kernel);
 }
 
 }  // namespace tessera::detail
