@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -387,14 +388,15 @@ struct Given {
     return outside == nullptr || *outside == *other.outside;
   }
 };
-/// Returns whether numbers differ by `rounding` times the largest of them at most.
-inline bool alike(const HostTensor<double>& x, const HostTensor<double>& y, double rounding) {
-  double most = 0, apart = 0;
+/// Returns by what part of the largest of them numbers differ; infinity for other extents.
+inline double apart(const HostTensor<double>& x, const HostTensor<double>& y) {
+  if (!(x.extents == y.extents)) return std::numeric_limits<double>::infinity();
+  double most = 0, by = 0;
   for (std::size_t i = 0; i < x.values.size(); ++i) {
     most = std::max(most, std::abs(y.values[i]));
-    apart = std::max(apart, std::abs(x.values[i] - y.values[i]));
+    by = std::max(by, std::abs(x.values[i] - y.values[i]));
   }
-  return x.extents == y.extents && apart <= rounding * most;
+  return by == 0 ? 0 : by / most;
 }
 inline std::string difference(const Pool& got, const Pool& expected, const char* what,
                               double rounding) {
@@ -403,9 +405,11 @@ inline std::string difference(const Pool& got, const Pool& expected, const char*
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (!(got[i].sharding() == expected[i].sharding()))
       return std::string(what) + " " + std::to_string(i) + " is sharded otherwise";
-    if (!got[i].core().dry() &&
-        !alike(to_host<double>(got[i]), to_host<double>(expected[i]), rounding))
-      text = std::string(what) + " " + std::to_string(i) + " has other values";
+    const double by =
+        got[i].core().dry() ? 0 : apart(to_host<double>(got[i]), to_host<double>(expected[i]));
+    if (!(by <= rounding))
+      text = std::string(what) + " " + std::to_string(i) + " has other values, by " +
+             std::to_string(by) + " of the largest";
   }
   return text;
 }
@@ -444,7 +448,9 @@ inline bool results_as_described(const Program& program) {
 }
 /// Returns which law of a pass does not hold, or nothing.
 template <class C> std::string broken_law(const C& compiled, Index limit) {
-  const Program& listed = compiled.listed();
+  const bool chosen = compiled.choice().question != nullptr;
+  const Program& given = compiled.listed();
+  const Program& listed = chosen ? compiled.choice().program : given;
   const Program& shared = compiled.sharing().program;
   const Program& joined = compiled.joining().program;
   const Program& reused = compiled.reuse().program;
@@ -465,7 +471,9 @@ template <class C> std::string broken_law(const C& compiled, Index limit) {
     std::sort(all.begin(), all.end());
     return all;
   };
-  for (const Program* program : {&listed, &shared, &joined, &reused, &last})
+  if (listed.cost() > given.cost()) return "the choice makes it slower";
+  if (chosen && compiled.choice().cost != listed.cost()) return "the choice has another price";
+  for (const Program* program : {&given, &listed, &shared, &joined, &reused, &last})
     if (!results_as_described(*program)) return "a result lies otherwise than its readers expect";
   Index saved = 0;
   for (const SharedMove& move : compiled.sharing().moves) saved += move.payload;
@@ -486,7 +494,7 @@ template <class C> std::string broken_law(const C& compiled, Index limit) {
     return "reuse takes more memory";
   if (calls(last) != calls(reused)) return "overlap makes other calls";
   if (last.cost() > reused.cost()) return "overlap makes it slower";
-  const Index before = over_processes(listed).peak.most;
+  const Index before = std::max(over_processes(given).peak.most, over_processes(listed).peak.most);
   const Index after = over_processes(last).peak.most;
   if (after > std::max(limit, before))
     return "the passes take " + std::to_string(after) + " bytes where " + std::to_string(before) +
@@ -503,11 +511,16 @@ std::string program_case(const std::shared_ptr<MeshCore>& core, Random& random,
   const Random given(random.next());
   // Some limits are small, and keep moves from being shared, joined or started early.
   const Index limit = random.chance(70) ? max_int64 : 1000 + 200 * random.below(30);
-  auto compiled = compile(function, {.share = random.chance(80),
-                                     .join = random.chance(80),
-                                     .reuse = random.chance(80),
-                                     .overlap = random.chance(80),
-                                     .memory_limit = limit});
+  // A choice lets operators sum in another order.
+  const bool choose = random.chance(30);
+  if (choose) rounding = std::max(rounding, 1e-9);
+  auto compiled = compile(
+      function, {.choose = choose ? std::optional(ChooseOptions{.steps = 20}) : std::nullopt,
+                 .share = random.chance(80),
+                 .join = random.chance(80),
+                 .reuse = random.chance(80),
+                 .overlap = random.chance(80),
+                 .memory_limit = limit});
   std::string wrong;
   for (const double number : {1.0, 5.0}) {
     Given alone(mesh, given, number), together(mesh, given, number);
@@ -544,7 +557,7 @@ std::string program_case(const std::shared_ptr<MeshCore>& core, Random& random,
     std::string arguments = difference(same, pool, "argument", 0);
     if (!together.alike_outside(alone)) arguments += "memory of the application's has other values";
     if (wrong.empty() && !(results + arguments).empty())
-      wrong = results + arguments + "\n" + explain(compiled.sharing()) + explain(program);
+      wrong = results + arguments + "\n" + explain_passes(compiled) + explain(program);
   }
   if (const std::string law = broken_law(compiled, limit); wrong.empty() && !law.empty())
     wrong = law + "\n" + explain_passes(compiled) + explain(compiled.listed());

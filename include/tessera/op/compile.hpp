@@ -73,6 +73,7 @@ template <class F> class Compiled {
   /// it. Throw UsageError before the first call that lists an operator.
   const Program& program() const { return overlap().program; }
   const Program& listed() const { return structures_.last().listed; }
+  const Choice& choice() const { return structures_.last().choice; }
   const Sharing& sharing() const { return structures_.last().sharing; }
   const Joining& joining() const { return structures_.last().joining; }
   const Reuse& reuse() const { return structures_.last().reuse; }
@@ -87,8 +88,9 @@ template <class F> class Compiled {
 
 /// Returns what each pass did to the last call's Program.
 template <class F> std::string explain_passes(const Compiled<F>& compiled) {
-  return explain(compiled.sharing()) + explain(compiled.joining()) + explain(compiled.reuse()) +
-         explain(compiled.overlap());
+  const bool chosen = compiled.choice().question != nullptr;
+  return (chosen ? explain(compiled.choice()) : std::string()) + explain(compiled.sharing()) +
+         explain(compiled.joining()) + explain(compiled.reuse()) + explain(compiled.overlap());
 }
 /// Returns what the passes did, and the Program that ran.
 template <class F> std::string explain(const Compiled<F>& compiled) {

@@ -178,6 +178,10 @@ struct OperationTable {
   Plan (*plan)(const void*, const TensorDescs&, const Planning&);
   double (*scale)(const void*, const TensorDescs&);
   std::string (*text)(const void*, const AxisNames&);
+  const Terms* (*terms)(const void*);  ///< null: it has no letters
+  Sharding (*deduced)(const void*, const TensorDescs&);
+  /// States how the results are split; returns whether it is an operator that does. Null: asks.
+  bool (*lay)(void*, const Sharding&);
 };
 
 /// Writes the numbers of an operator: " start 0x2, limit 4x6".
@@ -259,6 +263,29 @@ const OperationTable TableOf<Op>::value{
       std::string text;
       TableOf<Op>::as(op).members(WriteMember{text, names});
       return text;
+    },
+    [](const void* op) -> const Terms* {
+      if constexpr (requires { TableOf<Op>::as(op).terms; })
+        return &TableOf<Op>::as(op).terms;
+      else
+        return nullptr;
+    },
+    [](const void* op, const TensorDescs& operands) -> Sharding {
+      if constexpr (requires { TableOf<Op>::as(op).deduced(operands); })
+        return TableOf<Op>::as(op).deduced(operands);
+      else
+        return TableOf<Op>::as(op).results(operands)[0].sharding;
+    },
+    [](void* op, const Sharding& to) -> bool {
+      if constexpr (requires(Op & any) { any.out = to; }) {
+        if (op != nullptr) static_cast<Op*>(op)->out = to;
+        return true;
+      } else if constexpr (requires(Op & any) { any.made.sharding = to; }) {
+        if (op != nullptr) static_cast<Op*>(op)->made.sharding = to;
+        return true;
+      } else {
+        return false;
+      }
     }};
 }  // namespace detail
 
@@ -286,6 +313,10 @@ class OperationView {
   double scale(const TensorDescs& operands) const { return table_->scale(op_, operands); }
   /// Returns its numbers and the sharding of its result: " start 0x2, limit 4x6 to P<data,_>".
   std::string text(const AxisNames& names) const { return table_->text(op_, names); }
+  /// Returns the letters of its operands and its result; null where it has none.
+  const Terms* terms() const { return table_->terms(op_); }
+  /// Returns the sharding that its result has where the caller says nothing.
+  Sharding deduced(const TensorDescs& operands) const { return table_->deduced(op_, operands); }
   /// Returns the struct, if it is of this kind.
   template <OperationStruct Op> const Op* get_if() const {
     return table_ == &detail::TableOf<Op>::value ? static_cast<const Op*>(op_) : nullptr;
@@ -330,6 +361,16 @@ class Operation {
   Plan plan(const TensorDescs& operands, const Planning& on) const {
     return view().plan(operands, on);
   }
+  /// Returns the same operator with its results under another sharding; itself where it does not
+  /// state one.
+  Operation with_result(const Sharding& to) const {
+    Operation other(view());
+    std::byte* const large = const_cast<std::byte*>(other.large_.get());  // nobody else's yet
+    table_->lay(large != nullptr ? static_cast<void*>(large) : other.small_, to);
+    return other;
+  }
+  /// Returns whether with_result() makes another.
+  bool states_result() const { return table_->lay(nullptr, {}); }
   bool operator==(const Operation& other) const { return view() == other.view(); }
 
  private:

@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/program/choice.hpp>
 #include <tessera/program/join.hpp>
 #include <tessera/program/overlap.hpp>
 #include <tessera/program/reuse.hpp>
@@ -25,6 +27,8 @@ namespace tessera {
 
 /// The passes that a compiled function goes through, and what they keep.
 struct CompileOptions {
+  /// How the tensors that operators make are split; none: as they say (program/choice.hpp).
+  std::optional<ChooseOptions> choose = {};
   bool share =
       true;  ///< a tensor that several operators move alike is moved once (program/share.hpp)
   bool join = true;     ///< small collectives over one group become one (program/join.hpp)
@@ -45,6 +49,7 @@ class Structures {
     std::int64_t call;                   ///< the first call that had it, counted from 1
     std::int64_t called;                 ///< the last one
     Program listed;
+    Choice choice;  ///< without a program where nothing was to be chosen
     Sharing sharing;
     Joining joining;
     Reuse reuse;

@@ -104,8 +104,6 @@ struct Convolve {
     visit("to", out);
   }
   constexpr bool operator==(const Convolve&) const = default;
-
- private:
   /// Returns the letters of the operands and the result in this form.
   constexpr Terms turned() const {
     Terms t = terms;
@@ -113,6 +111,8 @@ struct Convolve {
     if (form == ConvolveForm::by_kernel) std::swap(t.operands[1], t.result);
     return t;
   }
+
+ private:
   constexpr const Extents& input(const TensorDescs& x) const {
     return form == ConvolveForm::by_input ? extents : x[0].extents;
   }

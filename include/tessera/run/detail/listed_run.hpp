@@ -195,8 +195,16 @@ class ListedRun {
     if (e.plan->destination == Destination::accumulated &&
         call.prepared->plan->destination == Destination::fresh)
       return in_place(e, i, r, calls_.number_of(call.results[0]));
-    if (e.result >= listed() && !call.into) {  // an unfinished one
-      tensor(e.result) = carried_out(r, i);
+    const auto added = [&](int t) { return t >= listed(); };
+    bool others_added = added(e.result);
+    for (const int t : e.also) others_added = others_added || added(t);
+    if (others_added && !call.into) {  // by a pass, in place of what is listed
+      const Promises own = promises_of(e);
+      r.extras.promised = &own;
+      TensorCore made = carried_out(r, i);
+      if (added(e.result)) tensor(e.result) = std::move(made);
+      for (int k = 0; k < e.also.size(); ++k)
+        if (added(e.also[k])) tensor(e.also[k]) = also[static_cast<std::size_t>(k)];
       return;
     }
     Promises promised;
@@ -216,6 +224,10 @@ class ListedRun {
     r.extras.into = r.operands[e.operands.find(e.result)];
     r.extras.destination = Destination::accumulated;
     const TensorCore made = carried_out(r, i);
+    if (program_.tensor(own).last >= 0) {  // another operator makes what was listed
+      tensor(e.result) = made;
+      return;
+    }
     const TensorCore result = tensor(own);
     result.storage()->keep(*made.storage());
     result.storage()->set_history(made.storage()->history());

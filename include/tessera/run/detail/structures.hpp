@@ -57,10 +57,17 @@ TESSERA_FUNCTION void Structures::make(const Listing& calls, std::uint64_t struc
   };
   (void)mesh.begin_operator({mix(0, structure), 0, 0}, words, where);
   mesh.always_agree(structure, words, where);
-  Known known{structure, calls.mesh(), calls_, calls_, std::move(listed), {}, {}, {}, {}, {}};
+  Known known{structure, calls.mesh(), calls_, calls_, std::move(listed), {}, {}, {}, {}, {}, {}};
   const PlanOptions planning = plan_options(mesh);
   known.sharing.program = known.listed;
-  if (options.share) known.sharing = tessera::share(known.listed, planning, options.memory_limit);
+  if (options.choose) {
+    ChooseOptions choosing = *options.choose;
+    choosing.memory_limit = std::min(choosing.memory_limit, options.memory_limit);
+    known.choice = tessera::choose(known.listed, planning, choosing);
+    known.sharing.program = known.choice.program;
+  }
+  if (options.share)
+    known.sharing = tessera::share(known.sharing.program, planning, options.memory_limit);
   known.joining.program = known.sharing.program;
   if (options.join)
     known.joining = tessera::join(known.sharing.program, planning, options.memory_limit);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Choosing how the tensors of a Program are split, at least cost.
+///
+///     Choice choice = choose(plan(f)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(2, 4)));
+///     choice.program;   choice.cost;   choice.gap();     // as it is carried out, and its price
+///     explain(choice);   explain(choice, tensor);        // what was chosen, and what else would cost
+///     auto g = compile(f, {.choose = ChooseOptions{}});  // runs f so
+///
+/// What the Program's tensors are split like is free, but for what the caller states: its
+/// arguments and what it keeps lie as they are recorded (unless they are named open), and so does
+/// the result of a reshard. Every other tensor may have any placement of the mesh's axes, and every
+/// operator any way to split its letters (program/ways.hpp). The price of an operator on tensors of
+/// given shardings is its plan's; it is the least, over its ways, of the price of the way and of
+/// moving each tensor to it. So the whole is a cost network (solve/solve.hpp) of tensors and ways.
+///
+/// GSPMD (Xu et al. 2021, section 3.5) and Shardy propagate by rules; Alpa (Zheng et al. 2022,
+/// section 4) solves an integer program with estimated prices.
+///
+/// Laws: what the caller states does not change; the choice's cost is the price of its Program, to
+/// the integer, and never above that of the Program that was given; the same question has the same
+/// answer on every process.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/plan/plan_options.hpp>
+#include <tessera/program/program.hpp>
+#include <tessera/solve/solution.hpp>
+
+namespace tessera {
+
+/// What a choice makes least: modelled time, in picoseconds; or the payload of the process with
+/// most, in bytes, and of equal payloads the shorter time.
+enum class Objective : std::uint8_t { time, payload };
+
+struct ChooseOptions {
+  Objective objective = Objective::time;
+  /// The tensors of the Program, among those that no operator makes, whose sharding is open too.
+  std::vector<int> open = {};
+  bool open_arguments = false;     ///< all tensors that no operator makes are open
+  bool open_results = false;       ///< the tensors that outlive the Program are open
+  Index flops_limit = max_int64;   ///< of process 0, in all operators
+  Index memory_limit = max_int64;  ///< bytes of tensors and workspace that a process may hold
+  /// How many steps the search may take where the network is too large to be solved exactly: more
+  /// narrow the gap.
+  std::uint64_t steps = 2000;
+};
+
+namespace detail {
+class ChoiceQuestion;
+}
+
+struct Choice {
+  Program program = {};               ///< as it is carried out
+  std::vector<Sharding> chosen = {};  ///< of each tensor of the Program that was given
+  std::vector<bool> free = {};        ///< whether the tensor's sharding was to be chosen
+  Objective objective = Objective::time;
+  Cost before = 0;  ///< the price of the Program that was given
+  Cost cost = 0;    ///< of `program`
+  Cost bound = 0;   ///< no choice costs less, of operators that move tensors and then compute
+  Solution solution = {};
+  std::shared_ptr<const detail::ChoiceQuestion> question{};
+
+  /// By how much of the bound the cost may be too high.
+  double gap() const {
+    return cost <= bound
+               ? 0
+               : static_cast<double>(cost - bound) / static_cast<double>(bound < 1 ? 1 : bound);
+  }
+};
+
+/// Returns the choice for a Program, whose operators have their Operation; others stay as they are.
+/// Communication: none.
+TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planning = {},
+                               const ChooseOptions& options = {});
+
+/// Returns what was chosen: totals, and one row for each tensor whose sharding changed.
+TESSERA_FUNCTION std::string explain(const Choice& choice);
+/// Returns, for each sharding that a tensor could have had, the least price of the whole Program
+/// with it.
+TESSERA_FUNCTION std::string explain(const Choice& choice, int tensor);
+
+}  // namespace tessera
+
+#if TESSERA_BODIES
+#include <tessera/program/detail/choose.hpp>
+#endif

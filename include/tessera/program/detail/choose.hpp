@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How a choice is made, and said.
+///
+///     choose(program, planning, options)
+///
+/// Laws: those of program/choice.hpp.
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/plan/check/shape_verdict.hpp>
+#include <tessera/plan/text.hpp>
+#include <tessera/program/choice.hpp>
+#include <tessera/program/detail/choice_question.hpp>
+#include <tessera/program/detail/under_choice.hpp>
+#include <tessera/program/explain.hpp>
+#include <tessera/program/peak.hpp>
+#include <tessera/program/text_table.hpp>
+#include <tessera/solve/min_marginals.hpp>
+#include <tessera/solve/solve.hpp>
+
+namespace tessera {
+
+namespace detail {
+inline Index flops_of(const Program& program) {
+  Index flops = 0;
+  for (const ProgramEntry& e : program.entries())
+    flops = saturating_add(flops, Prices::flops_of(*e.plan));
+  return flops;
+}
+inline bool keeps_limits(const Program& program, const ChooseOptions& options) {
+  if (options.flops_limit != max_int64 && flops_of(program) > options.flops_limit) return false;
+  return options.memory_limit == max_int64 || peak_over_processes(program) <= options.memory_limit;
+}
+}  // namespace detail
+
+TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planning,
+                               const ChooseOptions& options) {
+  const auto question = std::make_shared<detail::ChoiceQuestion>(program, planning, options);
+  detail::Prices& prices = question->prices();
+  const auto price_of = [&](const Program& p) {
+    Cost cost = 0;
+    for (const ProgramEntry& e : p.entries()) cost = add_costs(cost, prices.of(*e.plan));
+    return cost;
+  };
+  Choice choice;
+  choice.objective = options.objective;
+  choice.program = program;
+  choice.cost = choice.before = price_of(program);
+  for (const ProgramTensor& t : program.tensors()) choice.chosen.push_back(t.desc.sharding);
+  for (std::size_t t = 0; t < program.tensors().size(); ++t)
+    choice.free.push_back(question->is_free(static_cast<int>(t)));
+  choice.question = question;
+  SolveOptions solving;
+  solving.steps = options.steps;
+  const bool within = detail::keeps_limits(program, options);
+  Index flops = options.flops_limit, memory = options.memory_limit;
+  for (int tries = 0; tries < 6; ++tries) {
+    choice.solution = solve(question->network(), solving);
+    if (tries == 0) choice.bound = add_costs(choice.solution.bound, question->fixed());
+    if (!choice.solution.found()) return choice;
+    Program made = detail::UnderChoice(*question, choice.solution.assignment, planning).make();
+    if (detail::keeps_limits(made, options)) {
+      const Cost cost = price_of(made);
+      if (within && cost >= choice.cost) return choice;
+      choice.cost = cost;
+      choice.program = std::move(made);
+      for (std::size_t t = 0; t < choice.chosen.size(); ++t)
+        choice.chosen[t] = question->home(static_cast<int>(t), choice.solution.assignment).sharding;
+      return choice;
+    }
+    // What the network leaves out, such as copies within an operator, is taken off the limit.
+    if (flops != max_int64)
+      flops -= std::max<Index>(0, detail::flops_of(made) - options.flops_limit);
+    if (memory != max_int64)
+      memory -= std::max<Index>(0, peak_over_processes(made) - options.memory_limit);
+    question->limit(flops, memory);
+  }
+  return choice;
+}
+
+namespace detail {
+inline std::string price_text(Objective objective, Cost cost) {
+  if (!is_feasible(cost)) return "not possible";
+  return objective == Objective::time ? time_text(cost) : bytes_text(cost >> 12);
+}
+inline std::string tensor_text(const Program& program, int t) {
+  const ProgramTensor& tensor = program.tensor(t);
+  if (tensor.made < 0) return "argument";
+  const ProgramEntry& e = program.entry(tensor.made);
+  const std::string path = program.layer_path(e.layer);
+  return (path.empty() ? "" : path + "/") + e.label;
+}
+}  // namespace detail
+
+TESSERA_FUNCTION std::string explain(const Choice& choice) {
+  const Program& given = choice.question->program();
+  const AxisNames names = given.names();
+  detail::TextTable table;
+  int changed = 0, free = 0;
+  for (std::size_t t = 0; t < choice.chosen.size(); ++t) {
+    const int number = static_cast<int>(t);
+    free += choice.free[t] ? 1 : 0;
+    const Sharding& before = given.tensor(number).desc.sharding;
+    if (!choice.free[t] || before == choice.chosen[t]) continue;
+    ++changed;
+    table.row({"#" + std::to_string(number), detail::tensor_text(given, number),
+               to_string(given.tensor(number).desc.extents), to_string(before, names), "->",
+               to_string(choice.chosen[t], names)});
+  }
+  char gap[32];
+  std::snprintf(gap, sizeof gap, "%.2f", 100 * choice.gap());
+  return "choose: " + detail::counted(free, "tensor") + " free, " + std::to_string(changed) +
+         " split otherwise; " + detail::price_text(choice.objective, choice.before) + " before, " +
+         detail::price_text(choice.objective, choice.cost) + " after, gap " + gap + " %\n" +
+         table.text("  ");
+}
+
+TESSERA_FUNCTION std::string explain(const Choice& choice, int tensor) {
+  const detail::ChoiceQuestion& question = *choice.question;
+  const AxisNames names = question.program().names();
+  const int v = question.is_free(tensor) ? question.variable(tensor) : -1;
+  std::string text = "tensor #" + std::to_string(tensor) + ", " +
+                     detail::tensor_text(question.program(), tensor) + " of " +
+                     to_string(question.program().tensor(tensor).desc.extents);
+  if (v < 0)
+    return text + ": stated, " + to_string(question.program().tensor(tensor).desc.sharding, names) +
+           "\n";
+  const MinMarginals why = min_marginals(question.network());
+  const std::vector<detail::Home>& domain = question.domain(tensor);
+  std::vector<std::pair<Cost, Sharding>> rows;  // the least of each sharding, copied or not
+  for (std::size_t i = 0; i < domain.size(); ++i) {
+    const Cost cost = add_costs(why.least[question.network().first(v) + i], question.fixed());
+    const auto known = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
+      return row.second == domain[i].sharding;
+    });
+    if (known == rows.end())
+      rows.emplace_back(cost, domain[i].sharding);
+    else
+      known->first = std::min(known->first, cost);
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  detail::TextTable table;
+  for (const auto& [cost, sharding] : rows)
+    table.row({to_string(sharding, names), detail::price_text(choice.objective, cost),
+               sharding == choice.chosen[static_cast<std::size_t>(tensor)] ? "chosen" : ""});
+  return text + ": the whole program's price with it" + (why.exact ? "" : ", at least") + "\n" +
+         table.text("  ");
+}
+
+}  // namespace tessera

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The Program that follows from a choice.
+///
+///     Program chosen = UnderChoice(question, assignment, planning).make();
+///
+/// An operator reads its operands where they lie and makes its result where it shall lie, if that
+/// is the cheapest; else the moves to its way are operators of their own.
+///
+/// Laws: the Program's price is at most the assignment's cost.
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <tessera/program/detail/choice_question.hpp>
+
+namespace tessera::detail {
+
+class UnderChoice : ProgramEdit {
+ public:
+  UnderChoice(ChoiceQuestion& question, const Assignment& assignment, const PlanOptions& planning)
+      : ProgramEdit(question.program(), planning),
+        question_(question),
+        assignment_(assignment),
+        count_(static_cast<int>(program_.tensors().size())) {
+    for (int t = 0; t < count_; ++t) now_.push_back(t);
+    copies_.assign(now_.size(), -1);
+  }
+
+  Program make() {
+    for (int t = 0; t < count_; ++t)
+      if (program_.tensor(t).made < 0 && question_.is_free(t)) relay(t);
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      ProgramEntry e = entries_[i];
+      at_ = i;
+      dropped_[i] = true;
+      if (question_.is_move(e))
+        move(e);
+      else if (const PricedWay* const way = question_.way(static_cast<int>(i), assignment_))
+        open(e, *way);
+      else
+        fixed(e);
+    }
+    return finished();
+  }
+
+ private:
+  /// An open argument is born where it is chosen to be.
+  void relay(int t) {
+    ProgramTensor& tensor = program_.tensor_to_change(t);
+    tensor.desc.sharding = question_.home(t, assignment_).sharding;
+    tensor.bytes = arena_charge(
+        saturating_mul(block_volume(tensor.desc.extents, tensor.desc.sharding, program_.mesh,
+                                    program_.mesh.coordinates(program_.process)),
+                       static_cast<Index>(size_of(tensor.desc.type))));
+  }
+  int& now(int t) { return now_[static_cast<std::size_t>(t)]; }
+  const Sharding& home(int t) const { return question_.home(t, assignment_).sharding; }
+  TensorDesc desc_at_home(int t) const {
+    TensorDesc desc = question_.program().tensor(t).desc;
+    desc.sharding = home(t);
+    return desc;
+  }
+  /// A tensor to read: where it lies, or its copy.
+  struct Source {
+    TensorDesc desc;
+    bool copy = false;
+  };
+  /// Returns from where a tensor is brought to a sharding at least cost.
+  Source source(int t, const Sharding& to, const Contract& contract) {
+    const Home& place = question_.home(t, assignment_);
+    Source own{desc_at_home(t)}, other = own;
+    if (!place.copy) return own;
+    other.desc.sharding = *place.copy;
+    other.copy = true;
+    const auto cost = [&](const Source& from) {
+      return question_.prices().toll(from.desc, from.desc.sharding, to, contract);
+    };
+    return cost(other) < cost(own) ? other : own;
+  }
+  /// Returns the tensor of a source; a copy is made where it is read first.
+  int tensor_of(const ProgramEntry& e, int t, const Source& from) {
+    if (!from.copy) return now(t);
+    int& copy = copies_[static_cast<std::size_t>(t)];
+    if (copy < 0) copy = moved(e, now(t), desc_at_home(t), from.desc.sharding);
+    return copy;
+  }
+  /// Returns the tensor that stands for a result that the operator makes at its home.
+  int made(int t) {
+    const bool stays = program_.tensor(t).desc.sharding == home(t);
+    if (!stays) now(t) = add(desc_at_home(t), at_);
+    return now(t);
+  }
+  void put(ProgramEntry e) { before_[at_].push_back(std::move(e)); }
+  /// Adds an operator that moves a tensor, for tensor `home_of` of the program that was given if it
+  /// is one's home; returns what it makes: the tensor itself where nothing is to be done.
+  int moved(const ProgramEntry& e, int tensor, const TensorDesc& from, const Sharding& to,
+            int home_of = -1) {
+    if (from.sharding == to) return tensor;
+    const auto operation = std::make_shared<const Operation>(ops::Reshard{to});
+    const auto plan = planned(*operation, {from}, Destination::fresh, e.contract);
+    if (plan->result < plan->operands) return tensor;
+    const int result = home_of >= 0 ? made(home_of) : add({from.type, from.extents, to}, at_);
+    put(reshard(operation, plan, e, tensor, result));
+    return result;
+  }
+
+  void move(const ProgramEntry& e) {
+    const int from = e.operands[0], to = e.result;
+    const Sharding out = home(to);
+    const bool again = program_.tensor(to).made != static_cast<int>(at_);
+    const Source read = source(from, out, e.contract);
+    ProgramEntry entry = e;
+    entry.operation = std::make_shared<const Operation>(ops::Reshard{out});
+    entry.operands[0] = tensor_of(e, from, read);
+    entry.plan = planned(*entry.operation, {read.desc}, e.plan->destination, e.contract);
+    if (!again && entry.plan->result < entry.plan->operands) {
+      now(to) = entry.operands[0];
+      return;
+    }
+    entry.result = again ? now(to) : made(to);
+    put(std::move(entry));
+  }
+  /// An operator without a choice reads its operands as it did.
+  void fixed(ProgramEntry e) {
+    for (int k = 0; k < e.operands.size(); ++k) {
+      const int t = e.operands[k];
+      if (!question_.is_free(t)) continue;
+      const Sharding& to = e.plan->slots[k].desc.sharding;
+      const Source from = source(t, to, e.contract);
+      e.operands[k] = moved(e, tensor_of(e, t, from), from.desc, to);
+    }
+    put(std::move(e));
+  }
+  void open(const ProgramEntry& e, const PricedWay& way) {
+    TensorDescs as_it_lies, in_way;
+    FixedVector<Source, max_operands> sources;
+    for (int k = 0; k < e.operands.size(); ++k) {
+      sources.push_back(source(e.operands[k], way.way.operands[k], e.contract));
+      as_it_lies.push_back(sources.back().desc);
+      in_way.push_back(as_it_lies.back());
+      in_way.back().sharding = way.way.operands[k];
+    }
+    Prices& prices = question_.prices();
+    const Operation direct = e.operation->with_result(home(e.result));
+    if (e.operands.size() == 1 && sources[0].copy) {  // it may read both
+      const Source own{desc_at_home(e.operands[0])};
+      if (prices.direct(e, own.desc, home(e.result), false) <=
+          prices.direct(e, sources[0].desc, home(e.result), false))
+        sources[0] = own, as_it_lies[0] = own.desc;
+    }
+    const auto plan_of = [&](const Operation& operation, const TensorDescs& descs) {
+      return planned(operation, descs, e.plan->destination, e.contract);
+    };
+    /// Operand k is operand `same` again, and goes to the same place; -1: it is none.
+    const auto same = [&](int k) {
+      for (int j = 0; j < k; ++j)
+        if (e.operands[j] == e.operands[k] && in_way[j] == in_way[k]) return j;
+      return -1;
+    };
+    const auto priced = prices.plan(direct, as_it_lies, e.plan->destination, e.contract);
+    const Cost direct_cost =
+        priced == nullptr || (question_.makes_own(e) && returns_operand(*priced))
+            ? infeasible
+            : add_costs(prices.of(*priced), tolls_of_further(e, direct, as_it_lies));
+    const Operation apart = e.operation->with_result(way.way.out);
+    Cost way_cost = add_costs(way.cost, tolls_of_further(e, apart, in_way));
+    for (int k = 0; k < e.operands.size(); ++k)
+      if (same(k) < 0)
+        way_cost = add_costs(way_cost, prices.toll(as_it_lies[k], as_it_lies[k].sharding,
+                                                   in_way[k].sharding, e.contract));
+    way_cost = add_costs(
+        way_cost, prices.toll(e.plan->result_desc(), way.way.out, home(e.result), e.contract));
+    FixedVector<int, max_operands> operands;
+    for (int k = 0; k < e.operands.size(); ++k)
+      operands.push_back(tensor_of(e, e.operands[k], sources[k]));
+    if (direct_cost <= way_cost)
+      return put_operator(e, direct, plan_of(direct, as_it_lies), as_it_lies, operands);
+    for (int k = 0; k < e.operands.size(); ++k)
+      operands[k] = same(k) >= 0 ? operands[same(k)]
+                                 : moved(e, operands[k], as_it_lies[k], in_way[k].sharding);
+    put_operator(e, apart, plan_of(apart, in_way), in_way, operands);
+  }
+  Cost tolls_of_further(const ProgramEntry& e, const Operation& operation,
+                        const TensorDescs& descs) {
+    if (e.also.empty()) return 0;
+    const TensorDescs results = operation.view().results(descs);
+    Cost cost = 0;
+    for (int k = 0; k < e.also.size(); ++k)
+      cost = add_costs(cost, question_.prices().toll(results[k + 1], results[k + 1].sharding,
+                                                     home(e.also[k]), e.contract));
+    return cost;
+  }
+  /// Adds the operator, whose results are then moved home.
+  void put_operator(const ProgramEntry& e, const Operation& operation,
+                    const std::shared_ptr<const Plan>& plan, const TensorDescs& descs,
+                    const FixedVector<int, max_operands>& operands) {
+    if (returns_operand(*plan) && program_.tensor(e.result).made == static_cast<int>(at_)) {
+      now(e.result) = operands[plan->result];
+      return;
+    }
+    ProgramEntry entry = e;
+    entry.operation = std::make_shared<const Operation>(operation);
+    entry.plan = plan;
+    entry.operands = operands;
+    const TensorDescs results = operation.view().results(descs);
+    const auto result = [&](int t, const TensorDesc& as) {
+      if (program_.tensor(t).made != static_cast<int>(at_)) return now(t);  // it was there
+      if (as.sharding == home(t)) return made(t);
+      return add(as, at_);
+    };
+    entry.result = result(e.result, results[0]);
+    for (int k = 0; k < e.also.size(); ++k) entry.also[k] = result(e.also[k], results[k + 1]);
+    const ProgramEntry put_entry = entry;
+    put(std::move(entry));
+    const auto bring_home = [&](int t, int lies, const TensorDesc& as) {
+      if (!(as.sharding == home(t))) now(t) = moved(e, lies, as, home(t), t);
+    };
+    bring_home(e.result, put_entry.result, results[0]);
+    for (int k = 0; k < e.also.size(); ++k)
+      bring_home(e.also[k], put_entry.also[k], results[k + 1]);
+  }
+
+  ChoiceQuestion& question_;
+  const Assignment& assignment_;
+  int count_;
+  std::vector<int> now_;     ///< of each tensor, the one that stands for it
+  std::vector<int> copies_;  ///< of each tensor, its copy; -1: it has not been made
+  std::size_t at_ = 0;
+};
+
+}  // namespace tessera::detail
