@@ -8,15 +8,16 @@ these programs.
     python3 benchmarks/peers.py build/bench/benchmarks/bench_kernels --threads 1 2 --rounds 5 --filter softmax
     python3 benchmarks/peers.py --peer torch --threads 1                                   # one peer's rows alone
 
-Times are the least of all rounds, in milliseconds, with one thread those of the processor, which other programs prolong less; the
-ratio is Tessera's time over that of the better of PyTorch and NumPy. JAX stands beside them and is not in the ratio. NumPy's
-functions take one thread. On processors where OPENBLAS_CORETYPE is set, run it without for NumPy's sake: this script takes it out
-for the peers.
+Times are medians, in milliseconds, of at least 0.1 s a row and round, and then of the rounds; with one thread those of the
+processor, which other programs prolong less. The ratio is Tessera's time over that of the better of PyTorch and NumPy. JAX stands
+beside them and is not in the ratio. NumPy's functions take one thread. On processors where OPENBLAS_CORETYPE is set, run it without
+for NumPy's sake: this script takes it out for the peers.
 """
 import argparse
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -36,13 +37,13 @@ class Rows:
         if not self.wanted.search("kernel/" + name + "/tessera"):
             return
         call()
-        least, spent, rounds = float("inf"), 0.0, 0
-        while rounds < 5 or spent < self.seconds:
+        times, spent = [], 0.0
+        while len(times) < 5 or spent < self.seconds:
             start = self.clock()
             call()
-            took = self.clock() - start
-            least, spent, rounds = min(least, took), spent + took, rounds + 1
-        print(f"{name}\t{least * 1e3:.6f}", flush=True)
+            times.append(self.clock() - start)
+            spent += times[-1]
+        print(f"{name}\t{statistics.median(times) * 1e3:.6f}", flush=True)
 
 
 def torch_rows(row, threads):
@@ -265,13 +266,14 @@ def main():
     take.add_argument("--seconds", type=float, default=0.1, help="for each row and round")
     take.add_argument("--filter", default=".", help="a regular expression, as Google Benchmark's")
     asked = take.parse_args()
+    asked.seconds = max(asked.seconds, 0.1)
     if asked.peer:
         return PEERS[asked.peer](Rows(asked.filter, asked.seconds, asked.threads[0]), asked.threads[0])
     if not asked.programs:
         take.error("name the programs bench_kernels and bench_functions, or a --peer")
     peers = [name for name in asked.peers if installed(name)]
     for threads in asked.threads:
-        least = {}
+        every = {}
         for _ in range(asked.rounds):
             found = {"tessera": {}, "roofline": {}}
             for program in asked.programs:
@@ -280,12 +282,12 @@ def main():
             found.update({peer: peer_times(peer, threads, asked.filter, asked.seconds) for peer in peers})
             for way, times in found.items():
                 for case, t in times.items():
-                    known = least.setdefault(case, {})
-                    known[way] = min(t, known.get(way, t))
+                    every.setdefault(case, {}).setdefault(way, []).append(t)
         print(f"\n{threads} thread{'s' if threads > 1 else ''}\n")
         print("| kernel | Tessera, ms | of the roofline | " + "".join(f"{p} | " for p in peers) + "ratio |")
         print("|---|---|---|" + "---|" * (len(peers) + 1))
-        for case, t in least.items():
+        for case, ways in every.items():
+            t = {way: statistics.median(times) for way, times in ways.items()}
             if "tessera" not in t:  # a row of a program that was not named
                 continue
             others = [t[p] for p in peers if p in t and p != "jax"]

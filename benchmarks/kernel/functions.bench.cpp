@@ -123,7 +123,7 @@ template <class T> void of_complex(const std::string& type) {
   const detail::Gemm product{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
   row("product of 512^3, " + type,
       {.flops = 4.0 * static_cast<double>(product.flops()), .type = dtype_of<T>},
-      [&] { detail::gemm(D, product, x.data(), z.data(), y.data()); });
+      [&] { detail::gemm(D, product, x.data(), z.data(), y.data(), 0, false, &product_table()); });
 }
 
 void measure_all() {

@@ -103,7 +103,9 @@ void product(const std::string& name, Index batch, Index m, Index n, Index k, bo
       {.bytes = 1.0 * static_cast<double>(batch * (m * k + k * n + m * n)) * sizeof(T),
        .flops = static_cast<double>(work.flops()),
        .type = dtype_of<T>},
-      [&] { detail::gemm(dtype_of<T>, work, a.data(), b.data(), c.data()); });
+      [&] {
+        detail::gemm(dtype_of<T>, work, a.data(), b.data(), c.data(), 0, false, &product_table());
+      });
 }
 template <class T> void products(const std::string& type) {
   product<T>("512 products of 64^3, " + type, 512, 64, 64, 64);

@@ -3,8 +3,8 @@
 // threads: 1 2
 // Products of one process's memory with all threads of Kokkos, in turns with the libraries bare:
 // BLAS with the threads that it takes, BLIS on one thread, oneDNN with all of them. Times are the
-// least of many; the last column is how many times Tessera is as fast as the best library on one
-// thread, which would be the number of threads.
+// least of many, on one thread of the processor's; the last column is how many times Tessera is as
+// fast as the best library on one thread, which would be the number of threads.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -16,10 +16,13 @@
 #include <tessera/kernel/use_element.hpp>
 
 #include "support/mpi_benchmark.hpp"
+#include "support/products.hpp"
 #include "support/turns.hpp"
 
 namespace {
 using namespace tessera;
+
+double seconds_now() { return detail::product_clock(detail::host_threads()); }
 
 struct Product {
   Index m, n, k, batches = 1;
@@ -55,8 +58,10 @@ template <class T> void measure(const char* type, const Product& p) {
       product(a.data() + g.a_offset(i), b.data() + g.b_offset(i), c.data() + g.c_offset(i));
   };
   std::vector<std::pair<std::string, std::function<void()>>> ways;
-  ways.emplace_back("tessera",
-                    [&] { detail::gemm(dtype_of<T>, work, a.data(), b.data(), c.data()); });
+  ways.emplace_back("tessera", [&] {
+    detail::gemm(dtype_of<T>, work, a.data(), b.data(), c.data(), 0, false,
+                 &tessera_bench::product_table());
+  });
   ways.emplace_back("BLAS", [&] {
     each([&](const T* x, const T* y, T* z) {
       detail::split_gemm(false, false, g.m, g.n, g.k, x, g.lda, y, g.ldb, T{}, z, g.ldc);
@@ -70,12 +75,13 @@ template <class T> void measure(const char* type, const Product& p) {
     });
   if (detail::use_dnnl(T{}, max_int64))
     ways.emplace_back("oneDNN", [&] {
-      each([&](const T* x, const T* y, T* z) { detail::dnnl_gemm(g, g.m, T{}, x, y, z); });
+      each([&](const T* x, const T* y, T* z) { detail::dnnl_gemm(g, g.m, g.n, T{}, x, y, z); });
     });
   std::vector<std::function<void()>> bodies;
   for (const auto& way : ways) bodies.push_back(way.second);
   const std::vector<double> times = tessera_bench::in_turns(
-      bodies, {.seconds = 1.5, .least = 7, .most = 1001, .take_least = true});
+      bodies,
+      {.seconds = 1.5, .least = 7, .most = 1001, .take_least = true, .clock = &seconds_now});
   const Index threads = detail::host_threads();
   double best = 1e9;  // on one thread
   std::vector<std::pair<std::string, double>> noted;

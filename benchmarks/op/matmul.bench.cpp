@@ -64,7 +64,7 @@ template <class T> void add_local(Ways& ways, const Shape& s, const T* a, const 
                                            T{}, c, g.ldc);
                        }});
   if (detail::use_dnnl(T{}, max_int64))
-    ways.push_back(Way{"oneDNN", [=] { detail::dnnl_gemm(g, g.m, T{}, a, b, c); }});
+    ways.push_back(Way{"oneDNN", [=] { detail::dnnl_gemm(g, g.m, g.n, T{}, a, b, c); }});
 }
 
 /// Measures all ways in turns, prints the row, and notes it. `flops`: of all processes.

@@ -3,8 +3,8 @@
 /// @file
 /// Rows of benchmarks of kernels on one process's memory: a kernel's time beside its roofline, the
 /// time that its bytes take at the rate of a copy, or its products at the rate of a large one, both
-/// measured first, with as many threads. Times are the least of many, with one thread those of the
-/// processor. benchmarks/peers.py reads them.
+/// measured first, with as many threads. Times are medians, with one thread of the processor's.
+/// benchmarks/peers.py reads them.
 ///
 ///     row("exp, float", {.bytes = 8.0 * n}, [&] { detail::map<float>(fn::Exp{}, work, y, x); });
 #include <algorithm>
@@ -20,6 +20,7 @@
 #include <tessera/kernel/use_element.hpp>
 
 #include "support/mpi_benchmark.hpp"
+#include "support/products.hpp"
 #include "support/turns.hpp"
 
 namespace tessera_bench {
@@ -48,9 +49,8 @@ inline double now() {
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
-inline double least_time(const std::function<void()>& body) {
-  return in_turns({body},
-                  {.seconds = 0.3, .least = 5, .most = 401, .take_least = true, .clock = &now})[0];
+inline double median_time(const std::function<void()>& body) {
+  return in_turns({body}, {.seconds = 0.3, .least = 5, .most = 1'000'000, .clock = &now})[0];
 }
 /// Begins at a cache line, as tensors and the arrays of the peers do.
 template <class T> struct OfLines {
@@ -74,8 +74,10 @@ template <class T> double product_rate() {
   const Buffer<T> a = numbers<T>(n * n), b = a;
   Buffer<T> c = a;
   const detail::Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
-  return static_cast<double>(work.flops()) /
-         least_time([&] { detail::gemm(dtype_of<T>, work, a.data(), b.data(), c.data()); });
+  return static_cast<double>(work.flops()) / median_time([&] {
+           detail::gemm(dtype_of<T>, work, a.data(), b.data(), c.data(), 0, false,
+                        &product_table());
+         });
 }
 inline const Rates& rates() {
   static const Rates measured = [] {
@@ -84,7 +86,7 @@ inline const Rates& rates() {
     Buffer<float> y(n);
     const StridedCopy whole{.extents = {n}, .from_strides = {1}, .to_strides = {1}};
     const double copy =
-        least_time([&] { detail::copy(DType::f32, x.data(), y.data(), &whole, 1); });
+        median_time([&] { detail::copy(DType::f32, x.data(), y.data(), &whole, 1); });
     return Rates{8.0 * n / copy, {product_rate<float>(), product_rate<double>()}};
   }();
   return measured;
@@ -93,7 +95,7 @@ inline const Rates& rates() {
 inline void row(const std::string& name, const Needs& needs, const std::function<void()>& kernel) {
   const std::string whole = "kernel/" + name;
   if (!wanted(whole)) return;
-  const double time = least_time(kernel);
+  const double time = median_time(kernel);
   const double roof = std::max(needs.bytes / rates().copy,
                                needs.flops / rates().products[needs.type == DType::f64]);
   note(whole, {{"tessera", time}, {"roofline", roof}});

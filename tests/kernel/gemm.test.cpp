@@ -147,10 +147,15 @@ TEST_CASE("products large enough for BLIS, with gaps and transposes, in pieces f
     multiply(g, a, b, expected, add);
     const detail::GemmPieces pieces = detail::gemm_pieces(shape, 6);
     REQUIRE(pieces.count(shape) == 6);
-    const detail::BlisPieces<double> body{shape,    pieces,   add ? 1.0 : 0.0,
-                                          a.data(), b.data(), c.data()};
-    for (Index i = 5; i >= 0; --i) body.run(i, i + 1);
-    CHECK(c == expected);
+    const std::vector<double> before = c;
+    for (const detail::ProductWay way :
+         {detail::ProductWay::blis, detail::ProductWay::blas_pieces}) {
+      c = before;
+      const detail::GemmBatch<double> body{shape,    way,      pieces,  add ? 1.0 : 0.0,
+                                           a.data(), b.data(), c.data()};
+      for (Index i = 5; i >= 0; --i) body.run(i, i + 1);
+      CHECK(c == expected);
+    }
   }
 }
 

@@ -31,6 +31,7 @@
 #include <tessera/comm/mesh_agreement.hpp>
 #include <tessera/comm/staged_call.hpp>
 #include <tessera/comm/transport.hpp>
+#include <tessera/kernel/product_table.hpp>
 #include <tessera/kernel/tool_region.hpp>
 
 namespace tessera {
@@ -45,6 +46,8 @@ class MeshCore : public detail::MeshAgreement {
   ~MeshCore() { close(); }
 
   detail::Arena& arena() { return *arena_; }
+  /// Which library makes which products: the same on all processes.
+  const detail::ProductTable& products() const { return products_; }
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
   /// Returns the mesh's own duplicate of the transport it was made from. Throws UsageError after
@@ -146,6 +149,7 @@ class MeshCore : public detail::MeshAgreement {
   detail::MeshGroups groups_;
   std::unique_ptr<detail::Arena> arena_;
   Ledger ledger_;
+  detail::ProductTable products_;
   detail::Attachments attachments_;
   std::uint64_t closing_ = 0;
   std::map<std::uint64_t, std::shared_ptr<const void>> kept_;

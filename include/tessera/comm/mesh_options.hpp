@@ -5,11 +5,12 @@
 ///
 ///     make_mesh_core(transport, shape, names, {.check = Check::communicating, .time_limit = 30});
 ///
-/// Laws: check level, what is looked for, machine model, arena size and use of shared memory are
-/// the same on all processes of a mesh; making a mesh reports any difference.
+/// Laws: check level, what is looked for, machine model, arena size, choice of libraries and use of
+/// shared memory are the same on all processes of a mesh; making a mesh reports any difference.
 #include <tessera/base/math.hpp>
 #include <tessera/comm/check.hpp>
 #include <tessera/comm/detail/variables.hpp>
+#include <tessera/comm/products.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/mesh/device_assignment.hpp>
 #include <tessera/mesh/machine.hpp>
@@ -44,6 +45,7 @@ struct MeshOptions {
   /// parts an error of up to n units in the last place of the largest partial sum, in place of half
   /// a unit.
   bool narrow_parts = false;
+  Products products = detail::products_from_environment();  ///< which libraries multiply
   Index plan_cache_bytes =
       detail::plan_cache_bytes_from_environment();  ///< most bytes of plans
                                                     ///< that are kept for the next time; at least

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Batches of matrix products, the local part of every einsum. float, double and complex go to BLAS
-/// (large float products to oneDNN, with TESSERA_HAVE_DNNL, other large ones to BLIS, with
-/// TESSERA_HAVE_BLIS), on CUDA to cuBLAS. Half types go there too, widened to float piece by piece;
-/// integers and unusual strides go to Tessera's own kernel.
+/// Batches of matrix products, the local part of every einsum. float, double and complex go to
+/// BLAS, oneDNN (float, with TESSERA_HAVE_DNNL) or BLIS (with TESSERA_HAVE_BLIS), as a table of
+/// measured times says or, without one, the fixed rule below; on CUDA to cuBLAS. Half types go
+/// there too, widened to float piece by piece; integers and unusual strides go to Tessera's own
+/// kernel.
 ///
 ///     const detail::Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};
 ///     detail::gemm(DType::f32, g, a, b, c);                  // C = A B
@@ -30,11 +31,12 @@
 #include <tessera/kernel/detail/gemm_tiles.hpp>
 #include <tessera/kernel/detail/row_times_matrix.hpp>
 #include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/product_table.hpp>
 
 namespace tessera::detail {
 
-/// The size from which oneDNN multiplies floats. Measured on one core of an AMD EPYC 9004 (AVX-512;
-/// OpenBLAS 0.3.21 with its Cooperlake kernels, oneDNN 2.6.3), in GFLOP/s:
+/// The fixed rule's size from which oneDNN multiplies floats. Measured on one core of an AMD EPYC
+/// 9004 (AVX-512; OpenBLAS 0.3.21 with its Cooperlake kernels, oneDNN 2.6.3), in GFLOP/s:
 ///
 ///     m, n, k           OpenBLAS   oneDNN          m, n, k           OpenBLAS   oneDNN
 ///     8, 8, 8                 27        4          1024, 1024, 1024       102      109
@@ -46,64 +48,57 @@ namespace tessera::detail {
 /// only the size decides, and the same product uses the same library on every process.
 inline constexpr Index dnnl_from = Index{1} << 18;
 
-inline bool use_dnnl(float, Index work) {
-#if defined(TESSERA_HAVE_DNNL)
-  return work >= dnnl_from;
-#else
-  return work < 0;
-#endif
+template <class T> bool use_dnnl(T, Index work) {
+  return dnnl_is_here && std::is_same_v<T, float> && work >= dnnl_from;
 }
-template <class T> bool use_dnnl(T, Index) { return false; }
 
 #if defined(TESSERA_HAVE_DNNL)
-inline void dnnl_gemm(const GemmShape& g, Index m, float beta, const float* a, const float* b,
-                      float* c) {
-  const int status = tessera_dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m,
-                                        g.n, g.k, 1.0f, a, g.lda, b, g.ldb, beta, c, g.ldc);
+inline void dnnl_gemm(const GemmShape& g, Index m, Index n, float beta, const float* a,
+                      const float* b, float* c) {
+  const int status = tessera_dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m, n,
+                                        g.k, 1.0f, a, g.lda, b, g.ldb, beta, c, g.ldc);
   if (status != 0)
     throw MemoryError("dnnl_sgemm failed; it does so when it cannot have its workspace");
 }
 #else
-inline void dnnl_gemm(const GemmShape&, Index, float, const float*, const float*, float*) {}
+inline void dnnl_gemm(const GemmShape&, Index, Index, float, const float*, const float*, float*) {}
 #endif
-template <class T> void dnnl_gemm(const GemmShape&, Index, T, const T*, const T*, T*) {}
+template <class T> void dnnl_gemm(const GemmShape&, Index, Index, T, const T*, const T*, T*) {}
 
-/// Host: an index is one product of the batch.
+/// Host: an index is a product of the batch, or a piece of one.
 template <class T> struct GemmBatch {
-  GemmShape g;
-  bool dnnl;
-  T beta;
-  const T* a;
-  const T* b;
-  T* c;
-  void run(Index begin, Index end) const {
-    for (Index i = begin; i < end; ++i) {
-      const T* x = a + g.a_offset(i);
-      const T* y = b + g.b_offset(i);
-      T* z = c + g.c_offset(i);
-      if (dnnl)
-        dnnl_gemm(g, g.m, beta, x, y, z);
-      else
-        split_gemm(g.transpose_a, g.transpose_b, g.m, g.n, g.k, x, g.lda, y, g.ldb, beta, z, g.ldc);
-    }
-  }
-};
-
-/// Host: an index is a piece of a product.
-template <class T> struct BlisPieces {
-  GemmShape g;
+  const GemmShape& g;
+  ProductWay way;
   GemmPieces pieces;
   T beta;
   const T* a;
   const T* b;
   T* c;
   void run(Index begin, Index end) const {
-    blis_is_ready();  // on each thread
-    for (Index i = begin; i < end; ++i) {
-      const GemmPiece p = pieces.piece(g, i);
-      blis_gemm(p.m, p.n, g.k, a + g.a_offset(p.batch) + p.row * g.a_row, g.a_row, g.a_column,
-                b + g.b_offset(p.batch) + p.column * g.b_column, g.b_row, g.b_column, beta,
-                c + g.c_offset(p.batch) + p.row * g.ldc + p.column, g.ldc);
+    if (way == ProductWay::blis) blis_is_ready();  // on each thread
+    for (Index i = begin; i < end; ++i)
+      if (pieces.rows * pieces.columns == 1)
+        multiply(g.m, g.n, a + g.a_offset(i), b + g.b_offset(i), c + g.c_offset(i));
+      else
+        multiply(pieces.piece(g, i));
+  }
+
+ private:
+  void multiply(const GemmPiece& p) const {
+    multiply(p.m, p.n, a + g.a_offset(p.batch) + p.row * g.a_row,
+             b + g.b_offset(p.batch) + p.column * g.b_column,
+             c + g.c_offset(p.batch) + p.row * g.ldc + p.column);
+  }
+  void multiply(Index m, Index n, const T* x, const T* y, T* z) const {
+    switch (way) {
+      case ProductWay::onednn:
+      case ProductWay::onednn_pieces:
+        return dnnl_gemm(g, m, n, beta, x, y, z);
+      case ProductWay::blis:
+        return blis_gemm(m, n, g.k, x, g.a_row, g.a_column, y, g.b_row, g.b_column, beta, z, g.ldc);
+      default:
+        return split_gemm(g.transpose_a, g.transpose_b, m, n, g.k, x, g.lda, y, g.ldb, beta, z,
+                          g.ldc);
     }
   }
 };
@@ -148,21 +143,57 @@ template <class T> bool use_blis(const GemmShape& g, Index work) {
   return std::is_same_v<T, double> && g.m >= (host_threads() > 1 ? 128 : 384);
 }
 
+/// The fixed rule, with which bits depend on shapes, threads and libraries alone.
+template <class T> ProductWay fixed_way(const GemmShape& g, Index work) {
+  if (use_dnnl(T{}, work)) return ProductWay::onednn;
+  return use_blis<T>(g, work) ? ProductWay::blis : ProductWay::blas;
+}
+/// Returns whether this program can multiply T so.
+template <class T> bool has_way(ProductWay way) {
+  switch (way) {
+    case ProductWay::fixed:
+      return false;
+    case ProductWay::blas:
+      return true;
+    case ProductWay::blas_pieces:
+      return blas_is_for_each_thread();
+    case ProductWay::blis:
+      return blis_is_ready();
+    default:
+      return use_dnnl(T{}, max_int64);
+  }
+}
+/// Returns how a product of two matrices is made: as g.products says, if that can be.
+template <class T> ProductWay product_way(const GemmShape& g, Index work) {
+  if (g.products != nullptr) {
+    constexpr int type = static_cast<int>(dtype_of<T>) - static_cast<int>(product_types[0]);
+    const ProductWay way =
+        g.products->way(type, g.m, g.n, g.k, many_products(g.batches, host_threads()));
+    if (has_way<T>(way)) return way;
+  }
+  return fixed_way<T>(g, work);
+}
+
 template <class T> void gemm_host(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
   const Index work = saturating_mul(g.m, saturating_mul(g.n, g.k));
   // BLAS has a product of a matrix and a vector of its own.
-  const bool dnnl = g.m > 1 && g.n > 1 && use_dnnl(T{}, work);
-  if (!dnnl && use_blis<T>(g, work)) {
-    const GemmPieces pieces = gemm_pieces(g, host_threads());
-    return launch("tessera::gemm", pieces.count(g), 1, BlisPieces<T>{g, pieces, beta, a, b, c});
+  GemmBatch<T> kernel{g, ProductWay::blas, {}, beta, a, b, c};
+  if (g.m > 1 && g.n > 1) kernel.way = product_way<T>(g, work);
+  switch (kernel.way) {
+    case ProductWay::blas:
+    case ProductWay::onednn:
+      // Many threads at once may call oneDNN. A BLAS that they may not call has threads of its own
+      // for each product, or one.
+      if (g.batches < host_threads() ||
+          (kernel.way == ProductWay::blas && !blas_is_for_each_thread()))
+        return kernel.run(0, g.batches);
+      break;
+    default:
+      kernel.pieces = gemm_pieces(g, host_threads());
   }
-  const GemmBatch<T> kernel{g, dnnl, beta, a, b, c};
-  // Many threads at once may call oneDNN. A BLAS that they may not call has threads of its own for
-  // each product, or one.
-  if (g.batches >= host_threads() && (dnnl || blas_is_for_each_thread()))
-    launch("tessera::gemm", g.batches, max_of(1, 500000 / work), kernel);
-  else
-    kernel.run(0, g.batches);
+  const Index each = kernel.pieces.rows * kernel.pieces.columns;
+  if (g.batches * each == 1) return kernel.run(0, 1);
+  launch("tessera::gemm", g.batches * each, each > 1 ? 1 : max_of(1, 500000 / work), kernel);
 }
 
 template <class T> void gemm_blas(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
@@ -218,7 +249,7 @@ void gemm_short(const GemmShape& g, bool add, const T* a, const T* b, R* c) {
           launch("tessera::gemm", k, 64, WidenRows<T>{y, g.b_row, g.b_column, n, right});
           const Index pitch = wide ? g.ldc : n;
           const Gemm piece{.m = m, .n = n, .k = k, .lda = k, .ldb = n, .ldc = pitch};
-          gemm_host(gemm_shape(piece), 1.0f, left, right, out);
+          gemm_host(gemm_shape(piece, g.products), 1.0f, left, right, out);
         }
         if constexpr (!wide) launch("tessera::gemm", m, 64, RoundRows<T>{out, n, to, g.ldc});
       }
@@ -269,10 +300,11 @@ void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b
 
 /// Computes C = A B + beta C for every product of the batch, in row-major order; beta is 0 or 1.
 /// Products must not overlap in C. With `wide` A and B are of a half type and C is float.
+/// `products` says which libraries make which products; without it, the fixed rule does.
 /// Communication: none. Throws UsageError for bool.
 inline void gemm(DType type, const Gemm& work, const void* a, const void* b, void* c,
-                 double beta = 0, bool wide = false) {
-  const detail::GemmShape g = detail::gemm_shape(work);
+                 double beta = 0, bool wide = false, const ProductTable* products = nullptr) {
+  const detail::GemmShape g = detail::gemm_shape(work, products);
   const auto kernel = detail::kernels_of(type).gemm;
   if (kernel == nullptr)
     throw UsageError("elements of " + std::string(name_of(type)) +

@@ -6,6 +6,7 @@
 ///
 ///     const Machine machine = calibrate(mesh);
 ///     auto tuned = make_mesh<Grid>(env.world(), mesh.sizes(), MeshOptions{.machine = machine});
+///     std::string libraries = explain_products(mesh);      // which library multiplies what
 ///     save(machine, "machine.txt");   Machine again = load_machine("machine.txt");
 ///
 /// Laws: the result is the same on all processes; load_machine returns the machine that save wrote.
@@ -35,6 +36,13 @@ template <class = void> struct Measurement {
 /// on a dry mesh.
 template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = Where::here()) {
   return detail::Measurement<>::of(mesh.core(), where);
+}
+
+/// Returns which library makes which class of products on this mesh (comm/products.hpp), in lines.
+/// Communication: none.
+template <class M> std::string explain_products(const ProcessMesh<M>& mesh) {
+  return "products: " + std::string(name_of(mesh.core()->options().products)) + '\n' +
+         to_string(mesh.core()->products());
 }
 
 /// Writes a machine as lines of "name number". Throws UsageError when the file cannot be written.

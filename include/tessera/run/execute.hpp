@@ -307,7 +307,7 @@ class Execution : private ExecutionMemory {
         return narrow(i.type, data(i.from), data(i.to), i.bytes);
       case Action::compute:
         return compute(plan_, list_.kernels[static_cast<std::size_t>(i.first)], extras_,
-                       extras_.scale * prepared_.scale, memory_.of);
+                       extras_.scale * prepared_.scale, memory_.of, mesh_->products());
       case Action::prefetch:
         return prefetch_to_write(data(i.to), i.bytes);
       default:

@@ -64,6 +64,7 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
   for (const std::int64_t value :
        {options.arena_bytes, options.workspace_limit, static_cast<std::int64_t>(options.strict),
         static_cast<std::int64_t>(options.narrow_parts), static_cast<std::int64_t>(options.find),
+        static_cast<std::int64_t>(options.products),
         static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
         static_cast<std::int64_t>(transport.settings().shared),
         static_cast<std::int64_t>(options.find_nodes),
@@ -85,7 +86,8 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
               std::string(name_of(transport.settings().shared)) + ", arena " +
               std::to_string(options.arena_bytes) + ", workspace limit " +
               std::to_string(options.workspace_limit) + ", parts of sums of half types " +
-              (options.narrow_parts ? "as they are" : "in float") + ", large count " +
+              (options.narrow_parts ? "as they are" : "in float") + ", products " +
+              std::string(name_of(options.products)) + ", large count " +
               std::to_string(transport.settings().large_count) +
               "; the machine model and the device assignment count too)",
           where);

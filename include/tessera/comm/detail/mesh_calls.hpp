@@ -19,6 +19,7 @@
 #include <tessera/comm/detail/making.hpp>
 #include <tessera/comm/detail/mesh_groups.hpp>
 #include <tessera/comm/detail/mesh_history.hpp>
+#include <tessera/comm/detail/product_cache.hpp>
 #include <tessera/comm/device_memory.hpp>
 #include <tessera/comm/mesh_core.hpp>
 #include <tessera/kernel/tool_region.hpp>
@@ -45,6 +46,7 @@ TESSERA_FUNCTION MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshSh
   processes_ = transport_->processes();
   if (!dry_ && transport_->size() > 1 && options_.check >= Check::normal)
     history_.open(*transport_, *control_);
+  if (!dry_) products_ = detail::agree_on_products(*control_, options_.products);
   arena_ = detail::open_arena(*transport_, options_);
   if (!dry_) detail::close_meshes_with_kokkos();
   closing_ = detail::Closing::all().enter([this] { close(); });

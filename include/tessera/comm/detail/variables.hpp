@@ -23,12 +23,14 @@ namespace tessera::detail {
 
 /// All variables that are read; docs/settings.md says what each means.
 inline constexpr std::string_view known_variables[] = {"TESSERA_ARENA_BYTES",
+                                                       "TESSERA_CACHE_DIR",
                                                        "TESSERA_CHECK",
                                                        "TESSERA_DEVICE_MEMORY",
                                                        "TESSERA_LARGE_CALLS",
                                                        "TESSERA_LARGE_COUNT",
                                                        "TESSERA_PLAN_CACHE_BYTES",
                                                        "TESSERA_PROCESSES_PER_NODE",
+                                                       "TESSERA_PRODUCTS",
                                                        "TESSERA_TIME_LIMIT",
                                                        "TESSERA_WAIT",
                                                        "TESSERA_SHARED"};
@@ -95,6 +97,12 @@ inline void warn_of_unknown_variables() {
     return true;
   }();
   static_cast<void>(told);
+}
+
+/// Returns the text of a variable; empty when it is unset.
+inline std::string text_variable(Variable variable) {
+  const char* const text = std::getenv(variable.name);
+  return text == nullptr ? "" : text;
 }
 
 /// Returns the number in variable `name`, or `otherwise` when it is unset or empty; throws

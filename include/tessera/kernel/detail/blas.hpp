@@ -26,9 +26,20 @@ extern "C" int tessera_dnnl_sgemm(char transa, char transb, std::int64_t m, std:
                                   std::int64_t k, float alpha, const float* a, std::int64_t lda,
                                   const float* b, std::int64_t ldb, float beta, float* c,
                                   std::int64_t ldc) __asm__("dnnl_sgemm");
+struct TesseraDnnlVersion {
+  int major, minor, patch;
+};
+extern "C" const TesseraDnnlVersion* tessera_dnnl_version() __asm__("dnnl_version");
+extern "C" int tessera_dnnl_isa() __asm__("dnnl_get_effective_cpu_isa");
 #endif
 
 namespace tessera::detail {
+
+#if defined(TESSERA_HAVE_DNNL)
+inline constexpr bool dnnl_is_here = true;
+#else
+inline constexpr bool dnnl_is_here = false;
+#endif
 
 inline CBLAS_TRANSPOSE blas_transpose(bool transpose) {
   return transpose ? CblasTrans : CblasNoTrans;

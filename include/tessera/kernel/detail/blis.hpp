@@ -30,6 +30,7 @@ TESSERA_BLIS_GEMM(c);
 TESSERA_BLIS_GEMM(z);
 std::int64_t tessera_bli_int_bits() __asm__("bli_info_get_int_type_size");
 const char* tessera_bli_version() __asm__("bli_info_get_version_str");
+int tessera_bli_arch() __asm__("bli_arch_query_id");
 void tessera_bli_set_threads(std::int64_t threads) __asm__("bli_thread_set_num_threads");
 }
 #undef TESSERA_BLIS_GEMM

@@ -14,6 +14,8 @@
 
 namespace tessera::detail {
 
+class ProductTable;
+
 struct GemmShape {
   Index m, n, k;
   Index a_row, a_column, b_row, b_column, ldc;
@@ -22,8 +24,10 @@ struct GemmShape {
   int rank;  // of the batch
   Index batches;
   Index batch[max_dims], a_stride[max_dims], b_stride[max_dims], c_stride[max_dims];
+  const ProductTable* products;  ///< which library multiplies on the host; null: the fixed rule
 
   KOKKOS_FUNCTION Index offset(Index i, const Index* strides) const {
+    if (rank == 1) return i * strides[0];
     Index at = 0;
     for (int d = rank - 1; d >= 0; --d) {
       at += i % batch[d] * strides[d];
@@ -41,8 +45,9 @@ struct GemmShape {
   }
 };
 
-inline GemmShape gemm_shape(const Gemm& g) {
+inline GemmShape gemm_shape(const Gemm& g, const ProductTable* products = nullptr) {
   GemmShape s;
+  s.products = products;
   s.m = g.m;
   s.n = g.n;
   s.k = g.k;

@@ -4,7 +4,7 @@
 /// The kernels of a list: from a kernel's description to its function. run/execute.hpp moves and
 /// copies.
 ///
-///     detail::compute(plan, kernel, extras, scale, memory);
+///     detail::compute(plan, kernel, extras, scale, memory, mesh.products());
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +39,7 @@ namespace tessera {
 namespace detail {
 
 inline void contract(const ContractionWork& work, DType type, const void* a, const void* b, void* c,
-                     bool adds, bool wide) {
+                     bool adds, bool wide, const ProductTable& products) {
   const auto at = [&](const void* data, Index elements) {
     return static_cast<const char*>(data) + elements * static_cast<Index>(size_of(type));
   };
@@ -47,7 +47,8 @@ inline void contract(const ContractionWork& work, DType type, const void* a, con
     const void* first = at(a, panel * work.k_step_a);
     const void* second = at(b, panel * work.k_step_b);
     tessera::detail::gemm(type, work.gemm, work.swapped ? second : first,
-                          work.swapped ? first : second, c, panel > 0 || adds ? 1 : 0, wide);
+                          work.swapped ? first : second, c, panel > 0 || adds ? 1 : 0, wide,
+                          &products);
   }
 }
 
@@ -188,7 +189,7 @@ inline void make_block(const Plan& plan, const Slot& made, const MapKernel& kern
 
 /// Carries out a kernel of a list; `scale`: the factor of a sum.
 inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& extras, double scale,
-                    const Side* memory) {
+                    const Side* memory, const ProductTable& products) {
   const KernelData at(plan, kernel, memory);
   const void *const in = at.in[0], *const second = at.in[1];
   void* const out = at.out;
@@ -199,7 +200,7 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
   switch (kernel.kind) {
     case StepKind::contract:
       return contract(*std::get_if<ContractionWork>(&kernel.work), type, in, second, out,
-                      kernel.adds, wide);
+                      kernel.adds, wide, products);
     case StepKind::reduce: {
       const LocalReduce& work = *std::get_if<LocalReduce>(&kernel.work);
       tessera::detail::reduce(type, plan.reduction, work, in, out, scale, wide);

@@ -55,8 +55,10 @@ template <class T> std::int64_t kiloflop_ps(const std::shared_ptr<MeshCore>& mes
   tessera::detail::fill(a.data<T>(), n * n, T(0.5));
   tessera::detail::fill(b.data<T>(), n * n, T(0.25));
   const Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
-  return median_ps(5, [&] { gemm(type, work, a.data(), b.data(), c.data()); }) * 1000 /
-         work.flops();
+  return median_ps(
+             5,
+             [&] { gemm(type, work, a.data(), b.data(), c.data(), 0, false, &mesh->products()); }) *
+         1000 / work.flops();
 }
 
 struct MessagePrices {
@@ -110,7 +112,9 @@ inline OverlapPrices price_overlap(const std::shared_ptr<MeshCore>& mesh, const 
   tessera::detail::fill(a.data<float>(), n * n, 0.5F);
   tessera::detail::fill(from.data<float>(), sent, 1.0F);
   const Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
-  const auto multiply = [&] { gemm(DType::f32, work, a.data(), a.data(), c.data()); };
+  const auto multiply = [&] {
+    gemm(DType::f32, work, a.data(), a.data(), c.data(), 0, false, &mesh->products());
+  };
   const auto time = [&](bool both_ways, bool multiplies) {
     Call call;
     call.kind = Collective::collective_permute;

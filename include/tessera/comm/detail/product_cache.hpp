@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The measured ways of products (kernel/product_timing.hpp): kept by the program and, for
+/// later programs, in a file for each element type.
+///
+///     const ProductTable table = known_products();      // measures what is not known
+///     const ProductTable agreed = agree_on_products(control, Products::measured);
+///
+/// Laws: a file that is damaged, of another processor or library, or cannot be read or written is
+/// no error; a reader sees a whole file; of two that write at once one prevails, for both.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/comm/detail/mix.hpp>
+#include <tessera/comm/detail/variables.hpp>
+#include <tessera/comm/products.hpp>
+#include <tessera/comm/transport.hpp>
+#include <tessera/kernel/product_timing.hpp>
+
+namespace tessera::detail {
+
+/// Returns the folder of files that are kept between runs: $TESSERA_CACHE_DIR, else
+/// $XDG_CACHE_HOME/tessera, else ~/.cache/tessera; empty without any.
+inline std::string cache_folder() {
+  const std::string own = text_variable("TESSERA_CACHE_DIR");
+  if (!own.empty()) return own;
+  for (const auto& [name, below] :
+       {std::pair{"XDG_CACHE_HOME", "/tessera"}, {"HOME", "/.cache/tessera"}}) {
+    const char* const folder = std::getenv(name);
+    if (folder != nullptr && *folder == '/') return std::string(folder) + below;
+  }
+  return "";
+}
+
+/// Makes a folder and those above it, where they are missing.
+inline void make_folders(const std::string& path) {
+  for (std::size_t end = path.find('/', 1); end != path.npos; end = path.find('/', end + 1))
+    ::mkdir(path.substr(0, end).c_str(), 0777);
+  ::mkdir(path.c_str(), 0777);
+}
+
+/// Returns a file's text; empty when it cannot be read.
+inline std::string text_of_file(const std::string& path) {
+  std::string text;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  char part[4096];
+  for (ssize_t n = 0; (n = ::read(file, part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(n));
+  ::close(file);
+  return text;
+}
+
+/// Returns what the first processor of /proc/cpuinfo says that does not change.
+inline std::string processor_text() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string text;
+  for (std::string line; std::getline(file, line) && !line.empty();)
+    for (const std::string_view name : {"vendor_id", "cpu family", "model", "stepping",
+                                        "cache size", "CPU implementer", "CPU part", "CPU variant"})
+      if (line.starts_with(name)) {
+        text += line + '\n';
+        break;
+      }
+  return text;
+}
+
+/// A file that is made whole, beside its place, and then put there.
+class CacheFile {
+ public:
+  explicit CacheFile(std::string path) : path_(std::move(path)) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    beside_ = path_ + "." + std::to_string(::getpid()) + "." + std::to_string(now);
+    file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  }
+  CacheFile(const CacheFile&) = delete;
+  CacheFile& operator=(const CacheFile&) = delete;
+  ~CacheFile() {
+    if (file_ < 0) return;
+    ::close(file_);
+    ::unlink(beside_.c_str());
+  }
+  bool made() const { return file_ >= 0; }
+  bool write(std::string_view text) {
+    return ::write(file_, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  }
+  /// Puts it in its place unless a file is there; returns whether it did.
+  bool put() { return ::link(beside_.c_str(), path_.c_str()) == 0; }
+  bool replace() { return ::rename(beside_.c_str(), path_.c_str()) == 0; }
+
+ private:
+  std::string path_, beside_;
+  int file_;
+};
+
+/// Returns the row that `path` keeps for `key`; without one, the row that `measure` returns, which
+/// the file keeps from then on. Where the file cannot be written nothing is measured: the next run
+/// would do it again.
+template <class Measure>
+ProductRow kept_products(const std::string& path, const std::string& key, const Measure& measure) {
+  ProductRow row{};
+  if (read_products(text_of_file(path), key, row)) return row;
+  CacheFile file(path);
+  if (!file.made()) return row;
+  row = measure();
+  if (!file.write(product_text(key, row))) return {};
+  // Another process may have been first; what is damaged is replaced.
+  if (!file.put() && !read_products(text_of_file(path), key, row)) file.replace();
+  return row;
+}
+
+/// What this program knows, for each number of threads with which it has asked.
+class KnownProducts {
+ public:
+  static KnownProducts& all() {
+    static KnownProducts known;
+    return known;
+  }
+  /// Returns the table for this thread's lane; what is not known is read, or measured.
+  ProductTable table() {
+    const std::lock_guard lock(mutex_);
+    const Index threads = host_threads();
+    if (const ProductTable* const known = find(threads)) return *known;
+    ProductTable table;
+    if (const std::string folder = cache_folder(); kernels_on_host && !folder.empty()) {
+      make_folders(folder);
+      const std::string where =
+          processor_text() + product_libraries() + "threads " + std::to_string(threads) + '\n';
+      for (std::size_t i = 0; i < std::size(product_types); ++i)
+        table.set(static_cast<int>(i), row(folder, where, product_types[i]));
+    }
+    tables_.emplace_back(threads, table);
+    return table;
+  }
+  /// Takes over what other processes know, unless this one knows.
+  void adopt(const ProductTable& table) {
+    const std::lock_guard lock(mutex_);
+    if (find(host_threads()) == nullptr) tables_.emplace_back(host_threads(), table);
+  }
+
+ private:
+  const ProductTable* find(Index threads) const {
+    for (const auto& [with, table] : tables_)
+      if (with == threads) return &table;
+    return nullptr;
+  }
+  /// A failure to measure, such as a lack of memory, leaves the fixed rule.
+  static ProductRow row(const std::string& folder, const std::string& where, DType type) {
+    const ElementKernels* const kernels = element_kernels[static_cast<int>(type)];
+    if (kernels == nullptr || kernels->gemm == nullptr) return {};
+    const std::string key = where + "elements " + std::string(name_of(type)) + '\n';
+    char name[40];
+    std::snprintf(name, sizeof name, "/products-%016llx",
+                  static_cast<unsigned long long>(mix(0, key)));
+    try {
+      return kept_products(folder + name, key, [&] { return measure_products(type); });
+    } catch (const std::exception&) {
+      return {};
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<std::pair<Index, ProductTable>> tables_;
+};
+
+/// Returns the ways of products for one process.
+inline ProductTable own_products(Products products) {
+  if (!kernels_on_host) return {};
+  switch (products) {
+    case Products::measured:
+      return KnownProducts::all().table();
+    case Products::blas:
+      return ProductTable(ProductWay::blas);
+    case Products::onednn:
+      return ProductTable(ProductWay::onednn);
+    case Products::blis:
+      return ProductTable(ProductWay::blis);
+    default:
+      return {};
+  }
+}
+
+/// Returns the ways of products for a mesh: measured, those that the control group's first process
+/// knows. Communication: an all-reduce of a few integers where they are measured and there are
+/// several processes. Collective over: the group.
+inline ProductTable agree_on_products(Group& control, Products products) {
+  if (!kernels_on_host || products != Products::measured || control.size() == 1)
+    return own_products(products);
+  ProductWords words{};
+  if (control.own() == 0) words = words_of(own_products(products));
+  control.run(control_all_reduce(control, Reduction::sum, static_cast<Index>(words.size())),
+              words.data(), words.data());
+  ProductTable table = table_of(words);
+  KnownProducts::all().adopt(table);
+  return table;
+}
+
+}  // namespace tessera::detail

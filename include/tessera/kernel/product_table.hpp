@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Which library makes a matrix product on the host, by element type and class of shape. A class is
+/// a sample, a product that is measured (product_timing.hpp); a product belongs to the sample whose
+/// extents are nearest, as logarithms.
+///
+///     ProductTable table;                        // the fixed rule for all (gemm.hpp, fixed_way)
+///     table.set(0, measured);                    // floats
+///     ProductWay way = table.way(0, 64, 64, 64, false);
+///
+/// Laws: a sample belongs to its own class; read_products accepts what product_text wrote for the
+/// same key, and nothing else.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include <tessera/base/digest.hpp>
+#include <tessera/base/dtype.hpp>
+#include <tessera/base/math.hpp>
+
+namespace tessera::detail {
+
+/// A library, and how its products come to several threads: with threads of its own, or as pieces,
+/// each on one of the host's threads (as BLIS's always). `fixed`: as the fixed rule says.
+enum class ProductWay : std::uint8_t { fixed, blas, onednn, blis, blas_pieces, onednn_pieces };
+inline constexpr std::string_view product_way_names[] = {"fixed", "blas",        "onednn",
+                                                         "blis",  "blas_pieces", "onednn_pieces"};
+inline constexpr int product_ways = static_cast<int>(std::size(product_way_names));
+
+/// A product of m x k by k x n, or many of them side by side in memory: so many (for elements of
+/// four bytes) that they come from beyond the second cache.
+struct ProductSample {
+  Index m, n, k;
+  Index batches = 1;
+  constexpr bool many() const { return batches > 1; }
+};
+inline constexpr ProductSample product_samples[] = {
+    {8, 8, 8},           {32, 32, 32},       {64, 64, 64},     {128, 128, 128},   {256, 256, 256},
+    {512, 512, 8},       {4, 512, 512},      {512, 4, 512},    {64, 1024, 256},   {1024, 64, 256},
+    {64, 64, 2048},      {1024, 1024, 8},    {8, 8, 8, 2048},  {32, 32, 32, 512}, {64, 64, 64, 64},
+    {128, 128, 128, 16}, {16, 16, 16},       {16, 512, 256},   {512, 16, 256},    {8, 8, 2048},
+    {256, 256, 32},      {16, 16, 16, 1024}, {256, 256, 64, 8}};
+inline constexpr int product_classes = static_cast<int>(std::size(product_samples));
+
+/// The ways of all classes, for one element type.
+using ProductRow = std::array<ProductWay, product_classes>;
+
+/// The element types that libraries multiply; half types are multiplied as floats.
+inline constexpr DType product_types[] = {DType::f32, DType::f64, DType::c64, DType::c128};
+
+/// An extent as a logarithm: 0 below 8, 1 below 16, … 6 from 256 on, 7 from 1024 on.
+constexpr int product_level(Index extent) {
+  const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(extent)));
+  return bits > 10 ? 7 : std::clamp(bits - 3, 0, 6);
+}
+
+/// Returns the class of products with these logarithms.
+constexpr int product_class(int m, int n, int k, bool many) {
+  const auto square = [](int a) { return a * a; };
+  int best = -1, least = 0;
+  for (int i = 0; i < product_classes; ++i) {
+    const ProductSample& sample = product_samples[i];
+    if (sample.many() != many) continue;
+    const int distance = square(m - product_level(sample.m)) + square(n - product_level(sample.n)) +
+                         square(k - product_level(sample.k));
+    if (best >= 0 && distance >= least) continue;
+    best = i;
+    least = distance;
+  }
+  return best;
+}
+
+/// Whether products of a batch are many: enough for all threads, whose caches do not keep them.
+constexpr bool many_products(Index batches, Index threads) {
+  return batches >= max_of(Index{4}, threads);
+}
+
+class ProductTable {
+ public:
+  ProductTable() = default;
+  /// One way for all.
+  explicit ProductTable(ProductWay way) {
+    for (auto& row : rows_) row.fill(way);
+    for (auto& ways : ways_) ways.fill(way);
+  }
+  /// Sets the ways of product_types[type].
+  void set(int type, const ProductRow& row) {
+    rows_[static_cast<std::size_t>(type)] = row;
+    auto& ways = ways_[static_cast<std::size_t>(type)];
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      const auto level = [&](int digit) { return static_cast<int>(i >> (3 * digit)) & 7; };
+      const int found = product_class(level(2), level(1), level(0), i >= places / 2);
+      ways[i] = row[static_cast<std::size_t>(found)];
+    }
+  }
+  const ProductRow& row(int type) const { return rows_[static_cast<std::size_t>(type)]; }
+  ProductWay way(int type, Index m, Index n, Index k, bool many) const {
+    const int place =
+        ((many ? 8 : 0) + product_level(m)) * 64 + product_level(n) * 8 + product_level(k);
+    return ways_[static_cast<std::size_t>(type)][static_cast<std::size_t>(place)];
+  }
+  bool operator==(const ProductTable&) const = default;
+
+ private:
+  static constexpr std::size_t places = 1024;
+  std::array<ProductRow, std::size(product_types)> rows_{};
+  std::array<std::array<ProductWay, places>, std::size(product_types)> ways_{};
+};
+
+/// Returns "many 8 x 8 x 8".
+inline std::string product_class_text(const ProductSample& sample) {
+  return (sample.many() ? "many " : "") + std::to_string(sample.m) + " x " +
+         std::to_string(sample.n) + " x " + std::to_string(sample.k);
+}
+constexpr std::string_view name_of(ProductWay way) {
+  return product_way_names[static_cast<std::size_t>(way)];
+}
+
+/// Returns a row as a file: `key`, whole lines, says where and of what it was measured.
+inline std::string product_text(std::string_view key, const ProductRow& row) {
+  std::string text = "tessera products 1\n";
+  text += key;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    text += product_class_text(product_samples[i]) + ": ";
+    text += name_of(row[i]);
+    text += '\n';
+  }
+  Digest digest;
+  for (const char c : text) digest.add(static_cast<unsigned char>(c));
+  return text + "end " + std::to_string(digest.value()) + '\n';
+}
+
+/// Reads it. Returns false where it is another key's, or damaged.
+inline bool read_products(std::string_view text, std::string_view key, ProductRow& row) {
+  ProductRow read{};
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    const std::string name = '\n' + product_class_text(product_samples[i]) + ": ";
+    const std::size_t at = text.find(name);
+    if (at == text.npos) return false;
+    std::string_view word = text.substr(at + name.size());
+    word = word.substr(0, word.find('\n'));
+    for (int way = 0; way < product_ways; ++way)
+      if (word == name_of(static_cast<ProductWay>(way))) read[i] = static_cast<ProductWay>(way);
+  }
+  if (text != product_text(key, read)) return false;
+  row = read;
+  return true;
+}
+
+/// Returns a table as lines: the ways of each class for each of product_types.
+inline std::string to_string(const ProductTable& table) {
+  std::string text;
+  const auto add = [&text](std::string_view word, std::size_t width) {
+    text += word;
+    text.append(width > word.size() ? width - word.size() : 1, ' ');
+  };
+  add("m x n x k", 20);
+  for (const DType type : product_types) add(tessera::name_of(type), 17);
+  for (std::size_t i = 0; i < product_classes; ++i) {
+    text += '\n';
+    add(product_class_text(product_samples[i]), 20);
+    for (int type = 0; type < 4; ++type) add(name_of(table.row(type)[i]), 17);
+  }
+  return text + '\n';
+}
+
+/// Rows as integers, sixteen ways each, for processes to agree on.
+inline constexpr std::size_t product_words = (product_classes + 15) / 16;
+using ProductWords = std::array<std::int64_t, product_words * std::size(product_types)>;
+inline ProductWords words_of(const ProductTable& table) {
+  ProductWords words{};
+  for (std::size_t type = 0; type < std::size(product_types); ++type)
+    for (std::size_t i = 0; i < product_classes; ++i)
+      words[type * product_words + i / 16] |=
+          static_cast<std::int64_t>(table.row(static_cast<int>(type))[i]) << (3 * (i % 16));
+  return words;
+}
+inline ProductTable table_of(const ProductWords& words) {
+  ProductTable table;
+  for (std::size_t type = 0; type < std::size(product_types); ++type) {
+    ProductRow row{};
+    for (std::size_t i = 0; i < product_classes; ++i)
+      row[i] = static_cast<ProductWay>(words[type * product_words + i / 16] >> (3 * (i % 16)) & 7);
+    table.set(static_cast<int>(type), row);
+  }
+  return table;
+}
+
+}  // namespace tessera::detail
