@@ -29,6 +29,11 @@ constexpr detail::ProductWay some_ways[] = {
     detail::ProductWay::fixed, detail::ProductWay::blas,        detail::ProductWay::onednn,
     detail::ProductWay::blis,  detail::ProductWay::blas_pieces, detail::ProductWay::onednn_pieces};
 
+template <class T> bool alike(T a, T b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+template <class T> bool alike(complex<T> a, complex<T> b) {
+  return alike(a.real(), b.real()) && alike(a.imag(), b.imag());
+}
+
 /// Plain loops over whole numbers, some of which are NaN or infinite: what is finite is exact.
 template <class T>
 void check_way(Random& random, detail::ProductWay way, Index m, Index n, Index k, Index batches,
@@ -57,7 +62,12 @@ void check_way(Random& random, detail::ProductWay way, Index m, Index n, Index k
   std::vector<T> a = small_numbers<T>(random, a_size * batches),
                  b = small_numbers<T>(random, b_size * batches),
                  c = small_numbers<T>(random, c_size * batches);
-  const T special[] = {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity()};
+  using Real = std::conditional_t<is_complex(dtype_of<T>) ? size_of(dtype_of<T>) == 8
+                                                          : std::is_same_v<T, float>,
+                                  float, double>;
+  const T nan{std::numeric_limits<Real>::quiet_NaN()};
+  // (Products of complex infinities have no law.)
+  const T special[] = {nan, ComplexElement<T> ? nan : T{std::numeric_limits<Real>::infinity()}};
   a[static_cast<std::size_t>(pick(random, 0, a_size - 1))] = special[pick(random, 0, 1)];
   b[static_cast<std::size_t>(pick(random, 0, b_size - 1))] = special[pick(random, 0, 1)];
   if (!add) std::fill(c.begin(), c.end(), special[0]);
@@ -78,8 +88,7 @@ void check_way(Random& random, detail::ProductWay way, Index m, Index n, Index k
   detail::gemm(dtype_of<T>, g, on_a.data(), on_b.data(), on_c.data(), add ? 1 : 0, false, &all);
   const std::vector<T> made = on_c.values();
   Index wrong = 0;
-  for (std::size_t i = 0; i < made.size(); ++i)
-    wrong += made[i] == expected[i] || (std::isnan(made[i]) && std::isnan(expected[i])) ? 0 : 1;
+  for (std::size_t i = 0; i < made.size(); ++i) wrong += alike(made[i], expected[i]) ? 0 : 1;
   CHECK(wrong == 0);
 }
 }  // namespace
@@ -154,8 +163,43 @@ TEST_CASE("every way multiplies right, NaN and infinities too") {
         const Index m = extent(), n = extent(), k = extent(), batches = pick(random, 1, 5);
         check_way<float>(random, way, m, n, k, batches, turn % 2 == 0);
         check_way<double>(random, way, m, n, k, batches, turn % 2 == 1);
+        if (turn % 3 != 0) continue;
+        check_way<complex<float>>(random, way, m, n, k, batches, turn % 2 == 0);
+        check_way<complex<double>>(random, way, m, n, k, batches, turn % 2 == 1);
       }
   }
+}
+
+TEST_CASE("no way skips a product of NaN and zero in a last row or column") {
+  if constexpr (kernels_on_host)
+    for (const detail::ProductWay way : some_ways)
+      for (const bool ta : {false, true})
+        for (const bool tb : {false, true})
+          for (const Index n : {65, 14, 9}) {
+            const Index m = n == 65 ? 401 : n == 14 ? 33 : 27, k = 87;
+            detail::Gemm g{.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb};
+            g.lda = ta ? m : k;
+            g.ldb = tb ? k : n;
+            g.ldc = n;
+            std::vector<double> a(static_cast<std::size_t>(m * k), 1.0),
+                b(static_cast<std::size_t>(k * n), 1.0);
+            // NaN in A's last row meets zero in every column of B.
+            a[static_cast<std::size_t>(ta ? (k - 1) * m + m - 1 : (m - 1) * k + k - 1)] =
+                std::numeric_limits<double>::quiet_NaN();
+            for (Index j = 0; j < n; ++j)
+              b[static_cast<std::size_t>(tb ? j * k + k - 1 : (k - 1) * n + j)] = 0;
+            const detail::ProductTable all(way);
+            const Buffer<double> on_a(a), on_b(b),
+                on_c(std::vector<double>(static_cast<std::size_t>(m * n)));
+            detail::gemm(DType::f64, g, on_a.data(), on_b.data(), on_c.data(), 0, false, &all);
+            const std::vector<double> made = on_c.values();
+            Index found = 0;
+            for (const double x : made) found += std::isnan(x) ? 1 : 0;
+            CAPTURE(detail::name_of(way));
+            CAPTURE(ta);
+            CAPTURE(n);
+            CHECK(found == n);
+          }
 }
 
 TEST_CASE("measuring finds a way that this program has, for each class") {

@@ -129,6 +129,11 @@ template <class T> struct RoundRows {
   }
 };
 
+/// Whether BLIS keeps the law of NaN. On processors without AVX-512 BLIS 0.9 multiplies the last of
+/// an odd number of columns (or rows) as a sum of columns of A, and leaves out those times zero,
+/// NaN and infinite or not.
+inline bool blis_may(const GemmShape& g) { return g.m % 2 == 0 && g.n % 2 == 0 && blis_is_ready(); }
+
 /// BLIS 0.9 is faster than OpenBLAS 0.3.21 for large double products that are not narrow (on two
 /// threads of a Xeon with AVX-512, 2048^3: 66.6 and 75.5 ms), and slower for narrow ones (a third
 /// of its speed with 8 rows), complex and small ones. It packs all of B for the rows that there
@@ -138,7 +143,7 @@ template <class T> struct RoundRows {
 /// every type.
 template <class T> bool use_blis(const GemmShape& g, Index work) {
   constexpr Index narrow = 64, least = Index{1} << 21;
-  if (min_of(g.m, min_of(g.n, g.k)) < narrow || work < least || !blis_is_ready()) return false;
+  if (min_of(g.m, min_of(g.n, g.k)) < narrow || work < least || !blis_may(g)) return false;
   if (blas_is_serial() && host_threads() > 1) return true;
   return std::is_same_v<T, double> && g.m >= (host_threads() > 1 ? 128 : 384);
 }
@@ -148,8 +153,8 @@ template <class T> ProductWay fixed_way(const GemmShape& g, Index work) {
   if (use_dnnl(T{}, work)) return ProductWay::onednn;
   return use_blis<T>(g, work) ? ProductWay::blis : ProductWay::blas;
 }
-/// Returns whether this program can multiply T so.
-template <class T> bool has_way(ProductWay way) {
+/// Returns whether this program can make a product of T so.
+template <class T> bool has_way(ProductWay way, const GemmShape& g) {
   switch (way) {
     case ProductWay::fixed:
       return false;
@@ -158,7 +163,7 @@ template <class T> bool has_way(ProductWay way) {
     case ProductWay::blas_pieces:
       return blas_is_for_each_thread();
     case ProductWay::blis:
-      return blis_is_ready();
+      return blis_may(g);
     default:
       return use_dnnl(T{}, max_int64);
   }
@@ -169,7 +174,7 @@ template <class T> ProductWay product_way(const GemmShape& g, Index work) {
     constexpr int type = static_cast<int>(dtype_of<T>) - static_cast<int>(product_types[0]);
     const ProductWay way =
         g.products->way(type, g.m, g.n, g.k, many_products(g.batches, host_threads()));
-    if (has_way<T>(way)) return way;
+    if (has_way<T>(way, g)) return way;
   }
   return fixed_way<T>(g, work);
 }
