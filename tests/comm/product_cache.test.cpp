@@ -22,7 +22,7 @@ using detail::ProductWay;
 
 ProductRow all(ProductWay way) {
   ProductRow row;
-  row.fill(way);
+  for (ProductWay& each : row.ways) each = way;
   return row;
 }
 

@@ -18,17 +18,17 @@ TEST_CASE("processes that know different ways of products take those of the firs
   // What this program knows is made up: nothing is measured.
   detail::ProductTable made_up;
   detail::ProductRow row{};
-  for (std::size_t i = 0; i < row.size(); ++i)
-    row[i] = static_cast<detail::ProductWay>((own + static_cast<int>(i)) % detail::product_ways);
+  for (int i = 0; i < detail::product_classes; ++i)
+    row[i] = static_cast<detail::ProductWay>((own + i) % detail::product_ways);
   made_up.set(own % 4, row);
   detail::KnownProducts::all().adopt(made_up);
   const detail::ProductTable known = detail::KnownProducts::all().table();
   for (int turn = 0; turn < 2; ++turn) {
     const auto mesh = make_mesh_core(support::world(), MeshShape{size}, {"data"},
                                      {.products = Products::measured});
-    const detail::ProductWords words = detail::words_of(mesh->products());
-    const std::vector<std::int64_t> all =
-        mesh->gather_facts({words.begin(), words.end()}, Where::here());
+    const detail::ProductWords own_words = detail::words_of(mesh->products());
+    const std::vector<std::int64_t> words(std::begin(own_words.words), std::end(own_words.words));
+    const std::vector<std::int64_t> all = mesh->gather_facts(words, Where::here());
     for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i] == words[i % words.size()]);
     if (mesh->process() == 0) CHECK(mesh->products() == known);
   }

@@ -20,8 +20,8 @@ namespace {
 /// A row with every way in it.
 detail::ProductRow some_row(int first) {
   detail::ProductRow row{};
-  for (std::size_t i = 0; i < row.size(); ++i)
-    row[i] = static_cast<detail::ProductWay>((first + static_cast<int>(i)) % detail::product_ways);
+  for (int i = 0; i < detail::product_classes; ++i)
+    row[i] = static_cast<detail::ProductWay>((first + i) % detail::product_ways);
   return row;
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a sample is of its own class, and every product of one") {
                                                detail::product_level(k), many);
           REQUIRE(of >= 0);
           CHECK(detail::product_samples[of].many() == many);
-          CHECK(table.way(1, m, n, k, many) == some_row(3)[static_cast<std::size_t>(of)]);
+          CHECK(table.way(1, m, n, k, many) == some_row(3)[of]);
           CHECK(table.way(0, m, n, k, many) == detail::ProductWay::fixed);
         }
 }
@@ -204,18 +204,17 @@ TEST_CASE("no way skips a product of NaN and zero in a last row or column") {
 
 TEST_CASE("measuring finds a way that this program has, for each class") {
   if constexpr (kernels_on_host) {
-    std::vector<std::uint32_t> memory;
+    std::vector<std::int64_t> memory;
     const Index threads = detail::host_threads();
-    for (const DType type : detail::product_types) {
-      const auto candidates = detail::product_candidates(type, threads, false);
-      CHECK(candidates[0] == detail::ProductWay::blas);
-      for (const std::size_t i : {0, 1, 2}) {
+    for (const DType type : detail::product_types)
+      for (int i = 0; i < 3; ++i) {
         const detail::ProductWay way =
             detail::fastest_way(type, detail::product_samples[i], threads, memory);
-        CHECK((way == detail::ProductWay::fixed ||
-               std::find(candidates.begin(), candidates.end(), way) != candidates.end()));
+        bool candidate = false;
+        for (const auto& c : detail::ProductCandidates(type, threads, false))
+          candidate = candidate || c.way == way;
+        CHECK(candidate);
       }
-    }
     CHECK(detail::product_libraries() == detail::product_libraries());
   }
 }

@@ -69,7 +69,7 @@ TEST_CASE("processes that measure have one table, which their products follow") 
   // What this program knows is made up: nothing is measured.
   detail::ProductTable known;
   detail::ProductRow row{};
-  for (std::size_t i = 0; i < row.size(); ++i)
+  for (int i = 0; i < detail::product_classes; ++i)
     row[i] = i % 2 == 0 ? detail::ProductWay::blas : detail::ProductWay::blis;
   for (int type = 0; type < 4; ++type) known.set(type, row);
   detail::KnownProducts::all().adopt(known);

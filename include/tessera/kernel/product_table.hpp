@@ -11,12 +11,9 @@
 ///
 /// Laws: a sample belongs to its own class; read_products accepts what product_text wrote for the
 /// same key, and nothing else.
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -31,7 +28,7 @@ namespace tessera::detail {
 enum class ProductWay : std::uint8_t { fixed, blas, onednn, blis, blas_pieces, onednn_pieces };
 inline constexpr std::string_view product_way_names[] = {"fixed", "blas",        "onednn",
                                                          "blis",  "blas_pieces", "onednn_pieces"};
-inline constexpr int product_ways = static_cast<int>(std::size(product_way_names));
+inline constexpr int product_ways = 6;
 
 /// A product of m x k by k x n, or many of them side by side in memory: so many (for elements of
 /// four bytes) that they come from beyond the second cache.
@@ -46,18 +43,25 @@ inline constexpr ProductSample product_samples[] = {
     {64, 64, 2048},      {1024, 1024, 8},    {8, 8, 8, 2048},  {32, 32, 32, 512}, {64, 64, 64, 64},
     {128, 128, 128, 16}, {16, 16, 16},       {16, 512, 256},   {512, 16, 256},    {8, 8, 2048},
     {256, 256, 32},      {16, 16, 16, 1024}, {256, 256, 64, 8}};
-inline constexpr int product_classes = static_cast<int>(std::size(product_samples));
+inline constexpr int product_classes =
+    static_cast<int>(sizeof product_samples / sizeof product_samples[0]);
 
 /// The ways of all classes, for one element type.
-using ProductRow = std::array<ProductWay, product_classes>;
+struct ProductRow {
+  ProductWay ways[product_classes] = {};
+  ProductWay& operator[](int i) { return ways[i]; }
+  ProductWay operator[](int i) const { return ways[i]; }
+  bool operator==(const ProductRow&) const = default;
+};
 
 /// The element types that libraries multiply; half types are multiplied as floats.
 inline constexpr DType product_types[] = {DType::f32, DType::f64, DType::c64, DType::c128};
+inline constexpr int product_type_count = 4;
 
 /// An extent as a logarithm: 0 below 8, 1 below 16, … 6 from 256 on, 7 from 1024 on.
 constexpr int product_level(Index extent) {
   const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(extent)));
-  return bits > 10 ? 7 : std::clamp(bits - 3, 0, 6);
+  return bits > 10 ? 7 : bits > 9 ? 6 : bits > 3 ? bits - 3 : 0;
 }
 
 /// Returns the class of products with these logarithms.
@@ -86,31 +90,30 @@ class ProductTable {
   ProductTable() = default;
   /// One way for all.
   explicit ProductTable(ProductWay way) {
-    for (auto& row : rows_) row.fill(way);
-    for (auto& ways : ways_) ways.fill(way);
+    ProductRow row;
+    for (ProductWay& each : row.ways) each = way;
+    for (int type = 0; type < product_type_count; ++type) {
+      rows_[type] = row;
+      for (ProductWay& each : ways_[type]) each = way;
+    }
   }
   /// Sets the ways of product_types[type].
   void set(int type, const ProductRow& row) {
-    rows_[static_cast<std::size_t>(type)] = row;
-    auto& ways = ways_[static_cast<std::size_t>(type)];
-    for (std::size_t i = 0; i < ways.size(); ++i) {
-      const auto level = [&](int digit) { return static_cast<int>(i >> (3 * digit)) & 7; };
-      const int found = product_class(level(2), level(1), level(0), i >= places / 2);
-      ways[i] = row[static_cast<std::size_t>(found)];
-    }
+    rows_[type] = row;
+    for (int i = 0; i < places; ++i)
+      ways_[type][i] = row[product_class(i >> 6 & 7, i >> 3 & 7, i & 7, i >= places / 2)];
   }
-  const ProductRow& row(int type) const { return rows_[static_cast<std::size_t>(type)]; }
+  const ProductRow& row(int type) const { return rows_[type]; }
   ProductWay way(int type, Index m, Index n, Index k, bool many) const {
-    const int place =
-        ((many ? 8 : 0) + product_level(m)) * 64 + product_level(n) * 8 + product_level(k);
-    return ways_[static_cast<std::size_t>(type)][static_cast<std::size_t>(place)];
+    return ways_[type][(many ? places / 2 : 0) + product_level(m) * 64 + product_level(n) * 8 +
+                       product_level(k)];
   }
   bool operator==(const ProductTable&) const = default;
 
  private:
-  static constexpr std::size_t places = 1024;
-  std::array<ProductRow, std::size(product_types)> rows_{};
-  std::array<std::array<ProductWay, places>, std::size(product_types)> ways_{};
+  static constexpr int places = 1024;
+  ProductRow rows_[product_type_count];
+  ProductWay ways_[product_type_count][places] = {};
 };
 
 /// Returns "many 8 x 8 x 8".
@@ -126,7 +129,7 @@ constexpr std::string_view name_of(ProductWay way) {
 inline std::string product_text(std::string_view key, const ProductRow& row) {
   std::string text = "tessera products 1\n";
   text += key;
-  for (std::size_t i = 0; i < row.size(); ++i) {
+  for (int i = 0; i < product_classes; ++i) {
     text += product_class_text(product_samples[i]) + ": ";
     text += name_of(row[i]);
     text += '\n';
@@ -139,7 +142,7 @@ inline std::string product_text(std::string_view key, const ProductRow& row) {
 /// Reads it. Returns false where it is another key's, or damaged.
 inline bool read_products(std::string_view text, std::string_view key, ProductRow& row) {
   ProductRow read{};
-  for (std::size_t i = 0; i < read.size(); ++i) {
+  for (int i = 0; i < product_classes; ++i) {
     const std::string name = '\n' + product_class_text(product_samples[i]) + ": ";
     const std::size_t at = text.find(name);
     if (at == text.npos) return false;
@@ -162,32 +165,35 @@ inline std::string to_string(const ProductTable& table) {
   };
   add("m x n x k", 20);
   for (const DType type : product_types) add(tessera::name_of(type), 17);
-  for (std::size_t i = 0; i < product_classes; ++i) {
+  for (int i = 0; i < product_classes; ++i) {
     text += '\n';
     add(product_class_text(product_samples[i]), 20);
-    for (int type = 0; type < 4; ++type) add(name_of(table.row(type)[i]), 17);
+    for (int type = 0; type < product_type_count; ++type) add(name_of(table.row(type)[i]), 17);
   }
   return text + '\n';
 }
 
-/// Rows as integers, sixteen ways each, for processes to agree on.
-inline constexpr std::size_t product_words = (product_classes + 15) / 16;
-using ProductWords = std::array<std::int64_t, product_words * std::size(product_types)>;
+/// A table as integers, sixteen ways each, for processes to agree on.
+struct ProductWords {
+  static constexpr int each = (product_classes + 15) / 16, count = each * product_type_count;
+  std::int64_t words[count] = {};
+};
 inline ProductWords words_of(const ProductTable& table) {
-  ProductWords words{};
-  for (std::size_t type = 0; type < std::size(product_types); ++type)
-    for (std::size_t i = 0; i < product_classes; ++i)
-      words[type * product_words + i / 16] |=
-          static_cast<std::int64_t>(table.row(static_cast<int>(type))[i]) << (3 * (i % 16));
-  return words;
+  ProductWords all;
+  for (int type = 0; type < product_type_count; ++type)
+    for (int i = 0; i < product_classes; ++i)
+      all.words[type * ProductWords::each + i / 16] |= static_cast<std::int64_t>(table.row(type)[i])
+                                                       << (3 * (i % 16));
+  return all;
 }
-inline ProductTable table_of(const ProductWords& words) {
+inline ProductTable table_of(const ProductWords& all) {
   ProductTable table;
-  for (std::size_t type = 0; type < std::size(product_types); ++type) {
-    ProductRow row{};
-    for (std::size_t i = 0; i < product_classes; ++i)
-      row[i] = static_cast<ProductWay>(words[type * product_words + i / 16] >> (3 * (i % 16)) & 7);
-    table.set(static_cast<int>(type), row);
+  for (int type = 0; type < product_type_count; ++type) {
+    ProductRow row;
+    for (int i = 0; i < product_classes; ++i)
+      row[i] = static_cast<ProductWay>(
+          all.words[type * ProductWords::each + i / 16] >> (3 * (i % 16)) & 7);
+    table.set(type, row);
   }
   return table;
 }

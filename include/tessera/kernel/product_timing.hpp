@@ -9,9 +9,6 @@
 ///
 /// Laws: the fixed rule stays where no way is clearly faster; a class takes product_class_seconds,
 /// or five calls of each candidate where that is longer; no class is begun after product_seconds.
-#include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -44,9 +41,10 @@ inline std::string product_libraries() {
   text += '\n';
 #endif
 #if defined(TESSERA_HAVE_DNNL)
+  text += "onednn";
   const TesseraDnnlVersion& version = *tessera_dnnl_version();
   for (const int number : {version.major, version.minor, version.patch, tessera_dnnl_isa()})
-    text += (text.ends_with('\n') || text.empty() ? "onednn " : " ") + std::to_string(number);
+    text += ' ' + std::to_string(number);
   text += '\n';
 #endif
 #if defined(TESSERA_HAVE_BLIS)
@@ -59,36 +57,49 @@ inline std::string product_libraries() {
   return text;
 }
 
-/// Returns the ways in which products of a type can be made with so many threads.
-inline std::vector<ProductWay> product_candidates(DType type, Index threads, bool many) {
-  std::vector<ProductWay> ways{ProductWay::blas};
-  const bool dnnl = type == DType::f32 && dnnl_is_here;
-  if (dnnl) ways.push_back(ProductWay::onednn);
-  if (blis_is_ready()) ways.push_back(ProductWay::blis);
-  if (threads > 1 && !many) {
-    if (blas_is_for_each_thread()) ways.push_back(ProductWay::blas_pieces);
-    if (dnnl) ways.push_back(ProductWay::onednn_pieces);
+/// The ways in which products of a type can be made with so many threads; the fixed rule first.
+struct ProductCandidates {
+  struct Candidate {
+    ProductWay way = ProductWay::fixed;
+    double least = 1;  ///< seconds
+  };
+  Candidate all[product_ways];
+  int count = 0;
+
+  ProductCandidates(DType type, Index threads, bool many) {
+    const bool dnnl = type == DType::f32 && dnnl_is_here, several = threads > 1 && !many;
+    add(ProductWay::fixed, true);
+    add(ProductWay::blas, true);
+    add(ProductWay::onednn, dnnl);
+    add(ProductWay::blis, blis_is_ready());
+    add(ProductWay::blas_pieces, several && blas_is_for_each_thread());
+    add(ProductWay::onednn_pieces, several && dnnl);
   }
-  return ways;
-}
+  const Candidate* begin() const { return all; }
+  const Candidate* end() const { return all + count; }
+  Candidate* begin() { return all; }
+  Candidate* end() { return all + count; }
+
+ private:
+  void add(ProductWay way, bool here) {
+    if (here) all[count++].way = way;
+  }
+};
 
 /// Returns seconds: with one thread those of its processor, which other programs prolong less. (A
 /// library that has threads all the same would hide its time from that clock.)
 inline double product_clock(Index threads) {
-#if defined(CLOCK_THREAD_CPUTIME_ID)
+  const bool alone = threads == 1 && blas_is_for_each_thread();
   std::timespec now{};
-  if (threads == 1 && blas_is_for_each_thread() &&
-      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0)
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-#endif
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 /// A sample's product in some memory, which trials share.
 class ProductTrial {
  public:
   ProductTrial(DType type, const ProductSample& sample, Index threads,
-               std::vector<std::uint32_t>& memory)
+               std::vector<std::int64_t>& memory)
       : type_(type), threads_(threads), memory_(memory) {
     const Index size = static_cast<Index>(size_of(type));
     const Index batches = sample.many() ? max_of(Index{4}, sample.batches * 4 / size) : 1;
@@ -103,47 +114,42 @@ class ProductTrial {
              .batch_b = {sample.k * sample.n},
              .batch_c = {sample.m * sample.n}};
     const auto place = [&](Index elements) {
-      return static_cast<std::size_t>(round_up(batches * elements * size / 4, 16));
+      return static_cast<std::size_t>(ceil_div(batches * elements * size, 64) * 8);
     };
     b_ = place(work_.batch_a[0]);
     c_ = b_ + place(work_.batch_b[0]);
     const std::size_t end = c_ + place(work_.batch_c[0]);
     // Words that are ordinary numbers of float, of double and of their complex types.
-    if (memory_.size() < end) memory_.assign(end, ordinary);
-    std::fill(memory_.begin(), memory_.begin() + static_cast<std::ptrdiff_t>(c_), ordinary);
+    if (memory_.size() < end) memory_.resize(end);
+    for (std::size_t i = 0; i < c_; ++i) memory_[i] = ordinary;
   }
   /// Returns the seconds of `times` such products made in this way.
   double seconds(ProductWay way, int times) {
     const ProductTable all(way);
     const GemmShape shape = gemm_shape(work_, &all);
     const auto multiply = kernels_of(type_).gemm;
-    std::uint32_t* const a = memory_.data();
+    std::int64_t* const a = memory_.data();
     const double start = product_clock(threads_);
     for (int i = 0; i < times; ++i) multiply(shape, 0, a, a + b_, a + c_, false);
     return product_clock(threads_) - start;
   }
 
  private:
-  static constexpr std::uint32_t ordinary = 0x3f000000;
+  static constexpr std::int64_t ordinary = 0x3f00'0000'3f00'0000;
   DType type_;
   Index threads_;
   Gemm work_;
-  std::vector<std::uint32_t>& memory_;
+  std::vector<std::int64_t>& memory_;
   std::size_t b_ = 0, c_ = 0;
 };
 
 /// Returns the fastest way of a sample by the least of several times of each, in turns. A way that
 /// takes far longer than another is not tried again.
 inline ProductWay fastest_way(DType type, const ProductSample& sample, Index threads,
-                              std::vector<std::uint32_t>& memory) {
-  struct Candidate {
-    ProductWay way;
-    double least;
-  };
+                              std::vector<std::int64_t>& memory) {
+  using Candidate = ProductCandidates::Candidate;
+  ProductCandidates all(type, threads, sample.many());
   ProductTrial trial(type, sample, threads, memory);
-  std::vector<Candidate> all{{ProductWay::fixed, 1}};
-  for (const ProductWay way : product_candidates(type, threads, sample.many()))
-    all.push_back({way, 1});
   double spent = 0, best = 1;
   int times = 1;
   for (const Candidate& c : all) trial.seconds(c.way, 1);
@@ -152,14 +158,14 @@ inline ProductWay fastest_way(DType type, const ProductSample& sample, Index thr
       if (round == 0 ? c.least > 4 * best + 20e-6 : c.least > 1.5 * best) continue;
       const double seconds = trial.seconds(c.way, times);
       spent += seconds;
-      c.least = std::min(round == 0 && times > 1 ? 1 : c.least, seconds / times);
+      if (seconds < c.least * times || (round == 0 && times > 1)) c.least = seconds / times;
     }
     best = 1;
-    for (const Candidate& c : all) best = std::min(best, c.least);
-    times = static_cast<int>(std::clamp(20e-6 / best, 1.0, 1000.0));
+    for (const Candidate& c : all) best = c.least < best ? c.least : best;
+    times = best > 20e-6 ? 1 : best > 20e-9 ? static_cast<int>(20e-6 / best) : 1000;
   }
   ProductWay fastest = ProductWay::fixed;
-  double least = all.front().least / product_gain;
+  double least = all.all[0].least / product_gain;
   for (const Candidate& c : all)
     if (c.way != ProductWay::fixed && c.least < least) fastest = c.way, least = c.least;
   return fastest;
@@ -169,9 +175,9 @@ inline ProductWay fastest_way(DType type, const ProductSample& sample, Index thr
 inline ProductRow measure_products(DType type) {
   ProductRow row{};
   const Index threads = host_threads();
-  std::vector<std::uint32_t> memory;
+  std::vector<std::int64_t> memory;
   const double begin = product_clock(threads);
-  for (std::size_t i = 0; i < row.size() && product_clock(threads) - begin < product_seconds; ++i)
+  for (int i = 0; i < product_classes && product_clock(threads) - begin < product_seconds; ++i)
     row[i] = fastest_way(type, product_samples[i], threads, memory);
   return row;
 }

@@ -17,13 +17,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <tessera/comm/detail/mix.hpp>
 #include <tessera/comm/detail/variables.hpp>
@@ -38,12 +35,13 @@ namespace tessera::detail {
 inline std::string cache_folder() {
   const std::string own = text_variable("TESSERA_CACHE_DIR");
   if (!own.empty()) return own;
-  for (const auto& [name, below] :
-       {std::pair{"XDG_CACHE_HOME", "/tessera"}, {"HOME", "/.cache/tessera"}}) {
+  const auto absolute = [](const char* name) -> std::string {
     const char* const folder = std::getenv(name);
-    if (folder != nullptr && *folder == '/') return std::string(folder) + below;
-  }
-  return "";
+    return folder != nullptr && *folder == '/' ? folder : "";
+  };
+  const std::string caches = absolute("XDG_CACHE_HOME"), home = absolute("HOME");
+  if (!caches.empty()) return caches + "/tessera";
+  return home.empty() ? home : home + "/.cache/tessera";
 }
 
 /// Makes a folder and those above it, where they are missing.
@@ -60,22 +58,28 @@ inline std::string text_of_file(const std::string& path) {
   if (file < 0) return text;
   char part[4096];
   for (ssize_t n = 0; (n = ::read(file, part, sizeof part)) > 0;)
-    text.append(part, static_cast<std::size_t>(n));
+    text += std::string_view(part, static_cast<std::size_t>(n));
   ::close(file);
   return text;
 }
 
 /// Returns what the first processor of /proc/cpuinfo says that does not change.
 inline std::string processor_text() {
-  std::ifstream file("/proc/cpuinfo");
+  const std::string all = text_of_file("/proc/cpuinfo");
+  std::string_view rest = all;
+  rest = rest.substr(0, rest.find("\n\n"));
   std::string text;
-  for (std::string line; std::getline(file, line) && !line.empty();)
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(line.size() < rest.size() ? line.size() + 1 : rest.size());
     for (const std::string_view name : {"vendor_id", "cpu family", "model", "stepping",
                                         "cache size", "CPU implementer", "CPU part", "CPU variant"})
-      if (line.starts_with(name)) {
-        text += line + '\n';
+      if (line.substr(0, name.size()) == name) {
+        text += line;
+        text += '\n';
         break;
       }
+  }
   return text;
 }
 
@@ -140,22 +144,28 @@ class KnownProducts {
       make_folders(folder);
       const std::string where =
           processor_text() + product_libraries() + "threads " + std::to_string(threads) + '\n';
-      for (std::size_t i = 0; i < std::size(product_types); ++i)
-        table.set(static_cast<int>(i), row(folder, where, product_types[i]));
+      for (int type = 0; type < product_type_count; ++type)
+        table.set(type, row(folder, where, product_types[type]));
     }
-    tables_.emplace_back(threads, table);
+    known_ = new Known{threads, table, known_};
     return table;
   }
   /// Takes over what other processes know, unless this one knows.
   void adopt(const ProductTable& table) {
     const std::lock_guard lock(mutex_);
-    if (find(host_threads()) == nullptr) tables_.emplace_back(host_threads(), table);
+    if (find(host_threads()) == nullptr) known_ = new Known{host_threads(), table, known_};
   }
 
  private:
+  struct Known {
+    Index threads;
+    ProductTable table;
+    const Known* next;
+  };
+
   const ProductTable* find(Index threads) const {
-    for (const auto& [with, table] : tables_)
-      if (with == threads) return &table;
+    for (const Known* known = known_; known != nullptr; known = known->next)
+      if (known->threads == threads) return &known->table;
     return nullptr;
   }
   /// A failure to measure, such as a lack of memory, leaves the fixed rule.
@@ -174,7 +184,7 @@ class KnownProducts {
   }
 
   std::mutex mutex_;
-  std::vector<std::pair<Index, ProductTable>> tables_;
+  const Known* known_ = nullptr;  ///< to the program's end
 };
 
 /// Returns the ways of products for one process.
@@ -200,11 +210,11 @@ inline ProductTable own_products(Products products) {
 inline ProductTable agree_on_products(Group& control, Products products) {
   if (!kernels_on_host || products != Products::measured || control.size() == 1)
     return own_products(products);
-  ProductWords words{};
-  if (control.own() == 0) words = words_of(own_products(products));
-  control.run(control_all_reduce(control, Reduction::sum, static_cast<Index>(words.size())),
-              words.data(), words.data());
-  ProductTable table = table_of(words);
+  ProductWords all;
+  if (control.own() == 0) all = words_of(own_products(products));
+  control.run(control_all_reduce(control, Reduction::sum, ProductWords::count), all.words,
+              all.words);
+  ProductTable table = table_of(all);
   KnownProducts::all().adopt(table);
   return table;
 }
