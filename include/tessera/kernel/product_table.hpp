@@ -5,9 +5,9 @@
 /// a sample, a product that is measured (product_timing.hpp); a product belongs to the sample whose
 /// extents are nearest, as logarithms.
 ///
-///     ProductTable table;                        // the fixed rule for all (gemm.hpp, fixed_way)
-///     table.set(0, measured);                    // floats
-///     ProductWay way = table.way(0, 64, 64, 64, false);
+///     detail::ProductTable table;              // the fixed rule for all (gemm.hpp, fixed_way)
+///     table.set(0, measured);                  // floats
+///     detail::ProductWay way = table.way(0, 64, 64, 64, false);
 ///
 /// Laws: a sample belongs to its own class; read_products accepts what product_text wrote for the
 /// same key, and nothing else.

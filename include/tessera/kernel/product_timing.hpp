@@ -4,8 +4,8 @@
 /// Measures which library makes which class of matrix products (product_table.hpp), on this
 /// thread's lane.
 ///
-///     const ProductRow floats = measure_products(DType::f32);    // about 0.1 s
-///     const std::string key = product_libraries();               // "openblas 0.3.21 …\nonednn …"
+///     const detail::ProductRow floats = detail::measure_products(DType::f32);  // about 0.1 s
+///     const std::string libraries = detail::product_libraries();  // "blas …\nonednn …"
 ///
 /// Laws: the fixed rule stays where no way is clearly faster; a class takes product_class_seconds,
 /// or five calls of each candidate where that is longer; no class is begun after product_seconds.
