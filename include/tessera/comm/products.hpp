@@ -17,8 +17,9 @@ namespace tessera {
 ///
 /// - `measured`: for each element type and class of shape the library that was fastest. The first
 ///   mesh of a user on a kind of processor, with these libraries and so many threads, measures them
-///   on its process 0, which takes about 0.25 s, and keeps the result in a file that later runs
-///   read. Where no such file can be written nothing is measured, and the rule is fixed.
+///   on its process 0, which takes about 0.15 s an element type, and keeps the result in a file
+///   that later runs read. Where no such file can be written nothing is measured, and the rule is
+///   fixed.
 /// - `fixed`: a rule that depends on the shape and the number of threads alone.
 /// - `blas`, `onednn`, `blis`: that library, where this program has it for the element type; else
 ///   as fixed.
