@@ -158,17 +158,19 @@ inline bool read_products(std::string_view text, std::string_view key, ProductRo
 
 /// Returns a table as lines: the ways of each class for each of product_types.
 inline std::string to_string(const ProductTable& table) {
-  std::string text;
-  const auto add = [&text](std::string_view word, std::size_t width) {
+  std::string text = "m x n x k";
+  std::size_t line = 0;
+  const auto add = [&](int column, std::string_view word) {  // each 17 wide, the first 22
+    text.append(line + 5 + 17 * static_cast<std::size_t>(column) - text.size(), ' ');
     text += word;
-    text.append(width > word.size() ? width - word.size() : 1, ' ');
   };
-  add("m x n x k", 20);
-  for (const DType type : product_types) add(tessera::name_of(type), 17);
+  for (int type = 0; type < product_type_count; ++type)
+    add(1 + type, tessera::name_of(product_types[type]));
   for (int i = 0; i < product_classes; ++i) {
-    text += '\n';
-    add(product_class_text(product_samples[i]), 20);
-    for (int type = 0; type < product_type_count; ++type) add(name_of(table.row(type)[i]), 17);
+    line = text.size() + 1;
+    text += '\n' + product_class_text(product_samples[i]);
+    for (int type = 0; type < product_type_count; ++type)
+      add(1 + type, name_of(table.row(type)[i]));
   }
   return text + '\n';
 }
