@@ -211,8 +211,10 @@ inline ProductTable agree_on_products(Group& control, Products products) {
   if (!kernels_on_host || products != Products::measured || control.size() == 1)
     return own_products(products);
   ProductWords all;
+  for (std::int64_t& word : all.words) word = max_int64;
   if (control.own() == 0) all = words_of(own_products(products));
-  control.run(control_all_reduce(control, Reduction::sum, ProductWords::count), all.words,
+  // The least, since a sum would need the kernels of int64.
+  control.run(control_all_reduce(control, Reduction::min, ProductWords::count), all.words,
               all.words);
   ProductTable table = table_of(all);
   KnownProducts::all().adopt(table);
