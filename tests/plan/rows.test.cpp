@@ -127,11 +127,11 @@ TEST_CASE("what they communicate") {
   CHECK(arg.communications() == 2);
   CHECK(arg.payload_bytes() == 2 * (16 - 2) * 4 + 2 * (16 - 2) * 8);
   CHECK(arg.peak_bytes < 1024);
-  // One element of each row from each other part.
+  // One element of each row from one other part in each of three rounds.
   const Plan scan = detail::plan_scan({'b', 'v'}, 1, Reduction::sum, {}, x, cut, mesh);
-  CHECK(scan.count(Collective::all_gather) == 1);
-  CHECK(scan.communications() == 1);
-  CHECK(scan.payload_bytes() == 7 * 16 * 4);
+  CHECK(scan.count(Collective::exchange) == 3);
+  CHECK(scan.communications() == 3);
+  CHECK(scan.payload_bytes() == 3 * 16 * 4);
   // Of a softmax the largest element of each row and its sum of exponentials.
   CHECK(detail::plan_softmax({'b', 'v'}, 1, false, {DType::f32, {16, 4096}, whole}, whole, mesh)
             .steps.size() == 1);
@@ -183,6 +183,49 @@ TEST_CASE("what they communicate") {
   CHECK(sum.payload_bytes() == 2 * (16 - 2) * 8 + 2 * (32 - 4) * 8);
   CHECK(detail::plan_deterministic_sum(rows, x, Sharding{{0, 1}}, mesh)
             .count(Collective::reduce_scatter) == 1);
+}
+
+TEST_CASE(
+    "totals of running sums travel in as many rounds as a scan needs, or by the cheaper way") {
+  Contract gathers = Contract::nothing(), exchanges = Contract::nothing();
+  for (const int parts : {3, 4, 5, 8, 13, 16, 31, 64}) {
+    const MeshShape mesh{parts};
+    gathers.accept(Collective::all_gather, mesh.axes());
+    exchanges.accept(Collective::exchange, mesh.axes());
+    const Sharding cut{{}, {0}};
+    for (const Index rows : {1, 100, 10000, 1000000})
+      for (const bool reverse : {false, true}) {
+        const TensorDesc x{DType::f32, {rows, 4 * parts}, cut};
+        const auto planned = [&](const PlanOptions& options) {
+          return detail::plan_scan({'b', 'v'}, 1, Reduction::sum, {.reverse = reverse}, x, cut,
+                                   mesh, 0, options);
+        };
+        PlanOptions options;
+        const Plan best = planned(options);
+        options.contract = gathers;
+        const Plan gathered = planned(options);
+        options.contract = exchanges;
+        const Plan doubled = planned(options);
+        // What a process knows at most doubles in a round.
+        int rounds = 0;
+        while ((1 << rounds) < parts) ++rounds;
+        CHECK(doubled.communications() == rounds);
+        CHECK(doubled.payload_bytes() == rounds * rows * 4);
+        CHECK(gathered.payload_bytes() == (parts - 1) * rows * 4);
+        CHECK(best.cost == std::min(gathered.cost, doubled.cost));
+        CHECK((parts < 8 || rows < 10000 || best.payload_bytes() == rounds * rows * 4));
+      }
+  }
+}
+
+TEST_CASE("running sums over more parts than a plan has rounds for gather their totals") {
+  for (const int parts : {4096, 4097}) {
+    const TensorDesc x{DType::f32, {1000000, 4 * parts}, {{}, {0}}};
+    const Plan plan =
+        detail::plan_scan({'b', 'v'}, 1, Reduction::sum, {}, x, x.sharding, MeshShape{parts});
+    CHECK(plan.count(Collective::exchange) == (parts == 4096 ? 12 : 0));
+    CHECK(plan.count(Collective::all_gather) == (parts == 4096 ? 0 : 1));
+  }
 }
 
 TEST_CASE("limbs: as many bits as the law says, and no overflow") {

@@ -94,6 +94,9 @@ struct Step {
   Index slab = 0;          ///< bytes that one round moves, when there are several
   std::int8_t along = -1;  ///< the dimension of a scan or a sort
   ScanOptions scan;
+  /// For a scan whose second input holds one total on each process: that of the parts up to this
+  /// many before its own, where there are as many.
+  int behind = 0;
   bool centred = true;  ///< for moments and a normalize: about means, else about zero
   double epsilon = 0;   ///< for a normalize: is added to variances
   OutOfRange out_of_range = OutOfRange::clamp;  ///< for a take or scatter
@@ -120,12 +123,13 @@ struct Step {
   constexpr bool operator==(const Step&) const = default;
 };
 
-/// Some regions: one for each of several tensors, or those of a plan.
+/// Some regions: one for each of several tensors.
 using Regions = LazyVector<detail::Region, max_operands>;
 
 struct Plan {
   static constexpr int max_steps = 40;
   static constexpr int max_slots = 48;
+  static constexpr int max_regions = 12;
 
   OperatorKind kind = OperatorKind::reshard;
   MeshShape mesh;
@@ -133,10 +137,10 @@ struct Plan {
   Reduction reduction = Reduction::none;  ///< for a reduce, or for a contraction (sum)
   LazyVector<Slot, max_slots> slots;      ///< the operands come first, in order
   LazyVector<Step, max_steps> steps;
-  Regions regions;                           ///< that slots and steps refer to
-  LazyVector<Halo, max_operands + 1> halos;  ///< within which slots lie
-  detail::ConvolveWindows convolution;       ///< for a convolve step
-  WindowList windows;                        ///< for a reduce-window or select-and-scatter step
+  LazyVector<detail::Region, max_regions> regions;  ///< that slots and steps refer to
+  LazyVector<Halo, max_operands + 1> halos;         ///< within which slots lie
+  detail::ConvolveWindows convolution;              ///< for a convolve step
+  WindowList windows;  ///< for a reduce-window or select-and-scatter step
   Destination destination = Destination::fresh;
   Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes
   int operands = 0;

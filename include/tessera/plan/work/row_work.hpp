@@ -70,6 +70,10 @@ inline LocalScan scan_work(const Plan& plan, const Step& step, const Coordinates
     work.parts = plan.slots[step.in[1]].desc.extents[step.along];
     const Interval own = block(work.parts, x.desc.sharding[step.along], plan.mesh, at);
     work.earlier = work.reverse ? Interval{own.hi, work.parts} : Interval{0, own.lo};
+    if (step.behind > 0) {
+      work.parts = 1;
+      work.earlier = {0, work.earlier.size() >= step.behind ? 1 : 0};
+    }
   }
   return work;
 }
