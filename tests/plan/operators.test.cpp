@@ -455,3 +455,29 @@ TEST_CASE("a product copies nothing because of a dimension of extent 1") {
   CHECK(copies("bgrst,bsgrd->btgd", {2, 3, 1, 4, 4}, {2, 4, 3, 1, 5}) == 0);
   CHECK(copies("aib,bj->aij", {3, 1, 2}, {2, 4}) == 0);
 }
+
+TEST_CASE("map: operands that lie alike are joined where they lie, and the result moves once") {
+  const MeshShape mesh{4};
+  const TensorDesc x{DType::f32, {4096, 64}, {{0}, {}}}, narrow{DType::i8, {4096, 64}, {{0}, {}}};
+  const Sharding out{{}, {0}};
+  const auto sum = [&](const TensorDescs& operands, DType type, const Sharding& to,
+                       bool reads_index = false) {
+    FixedVector<int, max_operands> ranks;
+    for (const TensorDesc& one : operands) ranks.push_back(one.rank());
+    return detail::plan_map(detail::broadcast_terms(ranks), operands, type, to, mesh, 0, {},
+                            reads_index);
+  };
+  const Index moved = detail::plan_reshard(x, out, mesh).payload_bytes();
+  CHECK(sum({x, x}, DType::f32, out).payload_bytes() == moved);
+  CHECK(sum({x, x, x}, DType::f32, out).communications() == 1);
+  CHECK(sum({x, {DType::f32, {64}, {{}}}}, DType::f32, out).payload_bytes() == moved);
+  // A result of larger elements moves no earlier than its operand; one of smaller elements does.
+  CHECK(sum({narrow}, DType::f32, out).payload_bytes() == moved / 4);
+  CHECK(sum({x}, DType::i8, out).payload_bytes() == moved / 4);
+  // Operands that lie apart: all but the result's own move, or the result does.
+  const TensorDesc y{DType::f32, {4096, 64}, {{}, {0}}};
+  CHECK(sum({x, y}, DType::f32, out).payload_bytes() == moved);
+  CHECK(sum({x, x, y}, DType::f32, out).payload_bytes() == 2 * moved);
+  // A function of the index runs where its result lies.
+  CHECK(sum({x, x}, DType::f32, out, true).payload_bytes() == 2 * moved);
+}

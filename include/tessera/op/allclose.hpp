@@ -55,7 +55,8 @@ bool allclose(const TensorCore& a, const TensorCore& b, const IsClose& f, Where 
   mesh_of(b, site);
   require_data(a, site);
   const OperandList operands{&a, &b};
-  ops::Map operation{broadcast_terms({a.rank(), b.rank()}), DType::boolean};
+  ops::Map operation{
+      broadcast_terms({a.rank(), b.rank()}), DType::boolean, Linearity::pointwise, {}, false};
   operation.out = operation.deduced(descs_of(operands)).finished();
   const TensorCore flags =
       run({operation, operands, site, {.kernel = MapRunner<bool, IsClose, A, B>::kernel(f)}});

@@ -21,7 +21,7 @@ DynamicTensor map_mixed(std::string_view equation, const F& f, const Sharding& o
                         const A&... x) {
   using R = std::remove_cvref_t<decltype(f(T{}...))>;
   use_element<R>();
-  const ops::Map operation{parse(equation), dtype_of<R>, linearity<F, T...>, out};
+  const ops::Map operation{parse(equation), dtype_of<R>, linearity<F, T...>, out, false};
   return DynamicTensor(
       run({operation, {&x.core()...}, site, {.kernel = MapRunner<R, F, T...>::kernel(f)}}));
 }

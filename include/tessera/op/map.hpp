@@ -57,8 +57,11 @@ template <class E, class F, class Arguments, class... A> struct MapBy {
       FunctionResult<F, Arguments, typename A::value_type...>, UnknownFunction<A...>>;
   using type = typename function::type;
   static constexpr ops::Map make(const TensorDescs&) {
-    return {MapTerms<E, A...>::value, dtype_of<type>,
-            detail::linearity<F, typename A::value_type...>};
+    return {MapTerms<E, A...>::value,
+            dtype_of<type>,
+            detail::linearity<F, typename A::value_type...>,
+            {},
+            !std::is_same_v<Arguments, Elements>};
   }
 };
 /// Constrained, since clang 14 names the result of an overload before it looks at its constraints.

@@ -79,7 +79,7 @@ inline DynamicTensor map_from_the_right(DType type, Linearity claims, const MapK
                                         const OperandList& operands, CallSite site) {
   FixedVector<int, max_operands> ranks;
   for (const TensorCore* operand : operands) ranks.push_back(operand->rank());
-  ops::Map operation{broadcast_terms(ranks), type, claims};
+  ops::Map operation{broadcast_terms(ranks), type, claims, {}, false};
   operation.out = operation.deduced(descs_of(operands));
   return DynamicTensor(run({operation, operands, site, {.kernel = kernel}}));
 }

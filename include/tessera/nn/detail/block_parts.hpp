@@ -93,7 +93,7 @@ namespace detail {
 template <class R, class... X, class F, class... A>
 DynamicTensor block_map(std::string_view equation, const F& f, const Sharding& out, Where where,
                         const A&... x) {
-  const ops::Map operation{parse(equation), dtype_of<R>, detail::linearity<F, X...>, out};
+  const ops::Map operation{parse(equation), dtype_of<R>, detail::linearity<F, X...>, out, false};
   return DynamicTensor(run({operation,
                             {&x.core()...},
                             {function_name<F>(), where},

@@ -164,7 +164,7 @@ TensorCore map_letters(const Terms& terms, const F& f, const OperandList& operan
                        Linearity linearity = Linearity::pointwise) {
   using R = std::remove_cvref_t<std::invoke_result_t<const F&, const T&...>>;
   use_tensor_of<R>();
-  const ops::Map map{terms, dtype_of<R>, linearity, out};
+  const ops::Map map{terms, dtype_of<R>, linearity, out, false};
   return run({map, operands, site, {.kernel = MapRunner<R, F, T...>::kernel(f)}});
 }
 /// Returns the sum of f of a tensor's elements, in double: a scalar, unfinished over the axes that

@@ -4,7 +4,7 @@
 /// The elementwise operator: a function of the elements at one position of all operands, with
 /// broadcasting. The function itself belongs to the call.
 ///
-///     ops::Map{detail::broadcast_terms({2, 1}), DType::f32, Linearity::pointwise, out}
+///     ops::Map{detail::broadcast_terms({2, 1}), DType::f32, Linearity::pointwise, out, false}
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/operation.hpp>
 
@@ -15,6 +15,9 @@ struct Map {
   DType type = DType::f32;  ///< of the result
   Linearity linearity = Linearity::pointwise;
   Sharding out = {};
+  /// Whether the function may read the index of its element: such a function runs where the result
+  /// lies, since the call tells it the place of that block.
+  bool reads_index = true;
 
   constexpr OperatorKind kind() const { return OperatorKind::map; }
   constexpr Verdict check(const TensorDescs& x) const {
@@ -43,13 +46,14 @@ struct Map {
     return {{type, detail::broadcast_extents(terms, x), out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return detail::plan_map(terms, x, type, out, on.mesh, on.process, on.options);
+    return detail::plan_map(terms, x, type, out, on.mesh, on.process, on.options, reads_index);
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);
     visit("type", type);
     visit("linearity", linearity);
     visit("to", out);
+    visit("reads_index", reads_index);
   }
   constexpr bool operator==(const Map&) const = default;
 };
