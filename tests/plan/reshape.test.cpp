@@ -9,6 +9,10 @@
 #include "support/shapes.hpp"
 
 #include <tessera/plan/op/reshape.hpp>
+#include <tessera/plan/op/reshard.hpp>
+#include <tessera/plan/op/transpose.hpp>
+#include <tessera/program/explain.hpp>
+#include <tessera/program/payload_bound.hpp>
 
 using namespace tessera;
 using namespace support;
@@ -100,6 +104,55 @@ TEST_CASE("a reshape between any blocks is one exchange of the least bytes") {
     }
   MESSAGE(at_the_bound << " of " << cases << " are at the bound, " << direct << " by one exchange");
   CHECK(at_the_bound >= cases * 9 / 10);
+}
+
+TEST_CASE("a move sends the least, or its plan says what a shorter time costs in bytes") {
+  Random random(seed_for("moves and their bound", 44));
+  const PlanOptions usual;
+  const std::string above = " above its lower bound";
+  int exact = 0;
+  const auto law = [&](const Plan& plan, Index least) {
+    const std::string text = explain(plan, axis_names(plan.mesh.rank()));
+    CAPTURE(text);
+    const Index bound = payload_bound(plan), more = plan.payload_bytes() - bound;
+    CHECK(bound <= least);
+    if (plan.count(Collective::all_gather) == 0 ||
+        (detail::even_blocks(plan.slots[0].desc, plan.mesh) &&
+         detail::even_blocks(plan.result_desc(), plan.mesh))) {
+      ++exact;
+      CHECK(bound == least);
+    }
+    CHECK(more >= 0);
+    Index most = 0;
+    for (int p = 0; p < plan.mesh.processes(); ++p) most = max_of(most, plan.payload_bytes_on(p));
+    CHECK(plan.payload_bytes() == most);
+    CHECK((text.find(", " + detail::bytes_text(more) + above) != std::string::npos) == (more > 0));
+    return more > 0;
+  };
+  int told = 0, cases = 0;
+  for (const MeshShape& mesh :
+       {MeshShape{4}, MeshShape{8}, MeshShape{2, 4}, MeshShape{2, 1, 3}, MeshShape{2, 2, 2}})
+    for (int i = 0; i < 100; ++i) {
+      const auto [from, to] = some_reshape(random);
+      if (volume(from) == 0) continue;
+      const TensorDesc x{DType::f32, from, some_sharding(random, from.size(), mesh.rank())},
+          y{DType::f32, to, some_sharding(random, to.size(), mesh.rank())};
+      const Sharding other = some_sharding(random, from.size(), mesh.rank());
+      const TensorDesc z{DType::f32, from, other};
+      told += law(reshaped(x, y, mesh), least_payload(x, y, mesh));
+      told += law(ops::Reshard{other}.plan({x}, {mesh, 0, usual}), least_payload(x, z, mesh));
+      Terms terms = detail::same_terms(to_text(detail::default_labels(from.size())));
+      std::reverse(terms.result.begin(), terms.result.end());
+      TensorDesc back = z;  // the result in the operand's order
+      for (int d = 0; d < from.size(); ++d) back.sharding[d] = other[from.size() - 1 - d];
+      told += law(ops::Transpose{terms, other}.plan({x}, {mesh, 0, usual}),
+                  least_payload(x, back, mesh));
+      cases += 3;
+    }
+  MESSAGE(told << " of " << cases << " moves tell it, of " << exact << " the bound is exact");
+  CHECK(exact > cases / 2);
+  const TensorDesc dozen{DType::f32, {12, 8}, {{}, {0}}}, sixteen{DType::f32, {16, 6}, {{0}, {}}};
+  CHECK(explain(reshaped(dozen, sixteen, {4}), axis_names(1)).find(above) != std::string::npos);
 }
 
 TEST_CASE("a reshape is planned by few pieces, whatever the extents") {

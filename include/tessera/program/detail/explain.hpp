@@ -135,10 +135,15 @@ template <class Text> std::string most_text(const Spread& s, const Text& text) {
   return text(s.most) + (s.even() ? "" : " (process " + std::to_string(s.process) + ")");
 }
 
-/// A product's payload over the least that any plan needs: ", 1.50 of its lower bound".
+/// A product's payload over the least that any plan needs: ", 1.50 of its lower bound"; what a move
+/// sends above the least: ", 504 B above its lower bound".
 inline std::string bound_text(const Plan& plan, Index payload) {
   const Index least = payload_bound(plan);
-  if (payload == 0 || saturated(payload) || plan.kind != OperatorKind::einsum) return "";
+  if (payload == 0 || saturated(payload)) return "";
+  if (plan.kind != OperatorKind::einsum)
+    return least == 0 || payload <= least
+               ? ""
+               : ", " + bytes_text(payload - least) + " above its lower bound";
   if (least == 0) return ", its lower bound 0 B";
   const Index percent = (payload * 100 + least / 2) / least;
   const Index rest = percent % 100;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How the bound of a product is found.
+/// How the bounds of products and moves are found.
 ///
 ///     payload_bound(plan)
 ///
@@ -12,6 +12,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/plan/process_classes.hpp>
+#include <tessera/plan/region/reshape.hpp>
 #include <tessera/program/payload_bound.hpp>
 
 namespace tessera {
@@ -37,9 +38,84 @@ inline double least_received(double left, double right, double c, double each_le
                                 std::max(0.0, made - right) * each_right);
   return least;
 }
+/// Returns the region from the operand of a reshard, a transpose or a reshape to its result, where
+/// any dimensions of both may be split; none where it is too large.
+inline Region region_of_move(const Plan& plan) {
+  const TensorDesc &from = plan.slots[0].desc, to = plan.result_desc();
+  const Sharding source = without_unit_axes(from.sharding, plan.mesh),
+                 result = without_unit_axes(to.sharding, plan.mesh);
+  if (plan.kind == OperatorKind::reshape)
+    return regrouped_region(groups_of(from.extents, to.extents), from.extents, source, to.extents,
+                            result, plan.mesh);
+  Region region;
+  const Term& labels = plan.slots[plan.result].labels;
+  for (int d = 0; d < labels.size(); ++d) {
+    RegionDim& one = region.push_back(same_dim(to.extents[d]));
+    one.source_axes = source[plan.slots[0].labels.find(labels[d])];
+    one.axes = result[d];
+  }
+  return region;
+}
+
+/// The elements that a process has of the operand, needs of the result, and has already of these.
+struct MovedShare {
+  Index has = 1, needs = 1, kept = 1;
+  MovedShare(const Region& region, const MeshShape& mesh, const Coordinates& at) {
+    for (int end = region.size(); end > 0;) {
+      const int first = group_before(region, end);
+      const RowMajorBlock source = row_major_block(region, first, end, true, mesh, at, has);
+      const RowMajorBlock result = row_major_block(region, first, end, false, mesh, at, needs);
+      Index shared = 0;
+      if (source.empty()) has = 0;
+      if (result.empty()) needs = 0;
+      if (has > 0 && needs > 0)
+        for_each_shared(source, result, group_length(region, first, end),
+                        [&](const SharedElements& s) { shared += s.size(); });
+      kept *= shared;
+      end = first;
+    }
+  }
+};
+
+/// Returns whether all blocks are of one size.
+inline bool even_blocks(const TensorDesc& desc, const MeshShape& mesh) {
+  for (int d = 0; d < desc.rank(); ++d)
+    if (desc.extents[d] % mesh.parts(desc.sharding[d]) != 0) return false;
+  return true;
+}
+
+/// Returns the least bytes that the process with most sends in a move of finished elements. (What a
+/// process sends to an all-gather counts as others' payload, which may be less where blocks
+/// differ.)
+inline Index least_of_move(const Plan& plan) {
+  const TensorDesc& from = plan.slots[0].desc;
+  const AxisSet all = plan.mesh.axes() - plan.mesh.unit_axes();
+  if (!((from.sharding.partial | plan.result_sharding.partial) & all).empty() ||
+      !plan.slots[0].place.sharded() || volume(from.extents) == 0)
+    return 0;
+  const Region region = region_of_move(plan);
+  if (region.empty()) return 0;
+  const bool sent = plan.count(Collective::all_gather) == 0 ||
+                    (even_blocks(from, plan.mesh) && even_blocks(plan.result_desc(), plan.mesh));
+  const bool alone = sent && (all - from.sharding.used()).empty();
+  const bool for_one = (all - plan.result_sharding.used()).empty();
+  ProcessClasses classes(plan.mesh);
+  classes.add(region);
+  Index missing = 0, least = 0;
+  classes.visit([&](int, const Coordinates& at, Index alike) {
+    const MovedShare share(region, plan.mesh, at);
+    missing = saturating_add(missing, saturating_mul(alike, share.needs - share.kept));
+    if (alone) least = max_of(least, share.has - (for_one ? share.kept : 0));
+  });
+  least = max_of(least, ceil_div(missing, plan.mesh.processes()));
+  return saturating_mul(least, static_cast<Index>(size_of(from.type)));
+}
 }  // namespace detail
 
 TESSERA_FUNCTION Index payload_bound(const Plan& plan) {
+  if (plan.kind == OperatorKind::reshard || plan.kind == OperatorKind::transpose ||
+      plan.kind == OperatorKind::reshape)
+    return detail::least_of_move(plan);
   const Step* product = nullptr;
   for (const Step& step : plan.steps)
     if (step.kind == StepKind::contract) product = &step;
@@ -64,8 +140,7 @@ TESSERA_FUNCTION Index payload_bound(const Plan& plan) {
   detail::ProcessClasses classes(plan.mesh);
   for (const TensorDesc* desc : given) {
     classes.add(*desc);
-    for (int d = 0; d < desc->rank(); ++d)
-      even = even && desc->extents[d] % plan.mesh.parts(desc->sharding[d]) == 0;
+    even = even && detail::even_blocks(*desc, plan.mesh);
   }
   const auto owned = [&](int t, const Coordinates& at) {
     return static_cast<double>(
