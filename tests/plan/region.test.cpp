@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include <tessera/plan/region/region_transfer.hpp>
+#include <tessera/plan/region/region_payload.hpp>
 
 using namespace tessera;
 
@@ -103,6 +103,20 @@ void require_region(const detail::Region& region, const MeshShape& mesh) {
   }
   REQUIRE_FALSE(twice);
   CHECK(sent == received);
+  // How much that is, counted dimension by dimension.
+  const auto others = [&](const auto& pieces, int p, bool sends) {
+    Index sum = 0;
+    for (const auto& [between, pairs] : pieces)
+      if (const auto [from, to] = between; from != to && (sends ? from : to) == p)
+        sum += static_cast<Index>(pairs.size());
+    return sum;
+  };
+  REQUIRE(detail::RegionPayload::counts(region, false));
+  const detail::RegionPayload out(region, false, mesh), back(region, true, mesh);
+  for (int p = 0; p < mesh.processes(); ++p) {
+    CHECK(out.elements(mesh.coordinates(p)) == others(sent, p, true));
+    CHECK(back.elements(mesh.coordinates(p)) == others(received, p, false));
+  }
   bool local = true;
   for (int p = 0; p < mesh.processes(); ++p)
     for (const auto& [owner, pairs] : expected(region, mesh, p)) {

@@ -18,6 +18,7 @@
 #include <tessera/plan/move/merge_split.hpp>
 #include <tessera/plan/move/relocation.hpp>
 #include <tessera/plan/numbers.hpp>
+#include <tessera/plan/region/region_payload.hpp>
 
 namespace tessera::detail {
 
@@ -27,8 +28,9 @@ class ProcessClasses {
     for (int axis = 0; axis < mesh.rank(); ++axis) starts_.push_back({0});
   }
 
-  /// Takes the communication of a plan's steps into account.
-  constexpr void add_calls(const Plan& plan);
+  /// Takes the communication of a plan's steps into account; `uncounted`: of those alone whose
+  /// payload no RegionPayload counts.
+  constexpr void add_calls(const Plan& plan, bool uncounted = false);
   /// Takes all numbers of a plan into account.
   constexpr void add(const Plan& plan) {
     for (const Slot& slot : plan.slots) {
@@ -72,6 +74,26 @@ class ProcessClasses {
         }
         sizes = pieces;
       }
+    }
+  }
+  /// Takes numbers along some axes into account.
+  constexpr void add(const NumberAlong& along) {
+    Coordinates at(mesh_.rank(), 0);
+    for (int axis = 0; axis < mesh_.rank(); ++axis) {
+      if (!along.axes.contains(axis) || all_.contains(axis)) continue;
+      std::vector<bool> differs(static_cast<std::size_t>(mesh_[axis]), false);
+      for_each_member(along.axes - AxisSet{axis}, 0, mesh_, at, [&] {
+        Coordinates one = at;
+        Index last = 0;
+        for (int place = 0; place < mesh_[axis]; ++place) {
+          one[axis] = place;
+          const Index number = along.at(mesh_, one);
+          if (place > 0 && number != last) differs[static_cast<std::size_t>(place)] = true;
+          last = number;
+        }
+      });
+      for (int place = 1; place < mesh_[axis]; ++place)
+        if (differs[static_cast<std::size_t>(place)]) add_start(axis, place);
     }
   }
   constexpr void add_all() { add_all(mesh_.axes()); }
@@ -123,9 +145,7 @@ class ProcessClasses {
     }
   }
   constexpr void add_regions(const Plan& plan, const Step& step) {
-    for (int k = 0; k < step.in.size(); ++k)
-      add(plan.regions[k == 0 || step.also_regions.empty() ? step.region + k
-                                                           : step.also_regions[k - 1]]);
+    for (int k = 0; k < step.in.size(); ++k) add(region_of(plan, step, k));
   }
   constexpr void add_all(AxisSet axes) { all_ = all_ | axes; }
   constexpr void add_start(int axis, Index at) {
@@ -174,10 +194,18 @@ class ProcessClasses {
   FixedVector<FixedVector<int, most_starts>, max_axes> starts_;  ///< else where classes begin
 };
 
+/// Returns whether the payload of a step is counted by the RegionPayload of each input.
+constexpr bool counts_regions(const Plan& plan, const Step& step) {
+  if (step.kind != StepKind::communicate || step.region < 0) return false;
+  for (int k = 0; k < step.in.size(); ++k)
+    if (!RegionPayload::counts(region_of(plan, step, k), step.adjoint)) return false;
+  return true;
+}
+
 // After visit(), which clang must have seen to evaluate it as a constant.
-constexpr void ProcessClasses::add_calls(const Plan& plan) {
+constexpr void ProcessClasses::add_calls(const Plan& plan, bool uncounted) {
   for (const Step& step : plan.steps) {
-    if (!step.communicates()) continue;
+    if (!step.communicates() || (uncounted && counts_regions(plan, step))) continue;
     if (step.merges || is_relocation(plan, step)) return add_all();
     if (step.region >= 0) {
       add_regions(plan, step);
@@ -251,16 +279,32 @@ constexpr Index workspace_of_origin(Plan plan) {
 /// Returns the most that one process sends by the steps for which `speaks_of` is true.
 template <class SpeaksOf>
 constexpr Index most_payload(const Plan& plan, const SpeaksOf& speaks_of) {
+  struct Counted {
+    Index unit;
+    RegionPayload elements;
+  };
+  std::vector<Counted> counted;
+  ProcessClasses classes(plan.mesh);
+  classes.add_calls(plan, true);
+  for (const Step& step : plan.steps) {
+    if (!speaks_of(step) || !counts_regions(plan, step)) continue;
+    const bool received = step.adjoint || step.collective == Collective::broadcast;
+    for (int k = 0; k < step.in.size(); ++k) {
+      counted.push_back({static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)),
+                         RegionPayload(region_of(plan, step, k), received, plan.mesh)});
+      counted.back().elements.for_each_number([&](const NumberAlong& n) { classes.add(n); });
+    }
+  }
   const auto payload_on = [&](int process, const Coordinates& at) {
     Index sum = 0;
+    for (const Counted& one : counted)
+      sum = saturating_add(sum, saturating_mul(one.elements.elements(at), one.unit));
     for (const Step& step : plan.steps)
-      if (step.communicates() && speaks_of(step))
+      if (step.communicates() && speaks_of(step) && !counts_regions(plan, step))
         sum = saturating_add(
             sum, process == plan.process ? step.payload : step_on(plan, step, process, at).payload);
     return sum;
   };
-  ProcessClasses classes(plan.mesh);
-  classes.add_calls(plan);
   Index most = 0;
   classes.visit([&](int process, const Coordinates& at, Index) {
     most = max_of(most, payload_on(process, at));

@@ -74,6 +74,12 @@ class Scatter {
   Index runs_ = 0;
 };
 
+/// Returns the region of input k of a step that takes regions.
+constexpr const Region& region_of(const Plan& plan, const Step& step, int k) {
+  return plan
+      .regions[k == 0 || step.also_regions.empty() ? step.region + k : step.also_regions[k - 1]];
+}
+
 /// One step, on one process.
 class RegionWork {
  public:
@@ -125,10 +131,7 @@ class RegionWork {
   }
 
  private:
-  constexpr const Region& region_of(int k) const {
-    return plan_.regions[k == 0 || step_.also_regions.empty() ? step_.region + k
-                                                              : step_.also_regions[k - 1]];
-  }
+  constexpr const Region& region_of(int k) const { return detail::region_of(plan_, step_, k); }
   constexpr DType type() const { return plan_.slots[step_.in[0]].desc.type; }
   constexpr Index unit() const { return static_cast<Index>(size_of(type())); }
   constexpr int own() const { return plan_.mesh.place_in_group(step_.group, at_); }
