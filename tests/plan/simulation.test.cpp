@@ -37,6 +37,13 @@ struct Tally {
       for (int k = 0; k < there.steps.size(); ++k)
         steps[static_cast<std::size_t>(k)].add(there.steps[k].payload, process);
       if (start.payload_bytes_on(process) != there.own_payload_bytes()) ++wrong;
+      for (const Step& step : there.steps)
+        if (step.region >= 0 &&
+            !(detail::region_numbers(there, step, process) ==
+              detail::RegionNumbers(detail::RegionWork(there, step, process).make())) &&
+            ++wrong <= 3)
+          MESSAGE("process " << process << " counts by dimension otherwise than by pieces:\n"
+                             << describe(there));
       if (on_process(start, process) == there) continue;
       if (++wrong <= 3)
         MESSAGE("process " << process << " from " << from << ":\n"

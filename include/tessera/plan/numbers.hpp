@@ -9,7 +9,7 @@
 ///
 /// Laws: planners and on_process() compute numbers only by these functions.
 #include <tessera/plan/move/move_cost.hpp>
-#include <tessera/plan/region/region_work.hpp>
+#include <tessera/plan/region/region_numbers.hpp>
 #include <tessera/plan/region/stored.hpp>
 #include <tessera/plan/work/loop_turns.hpp>
 #include <tessera/plan/work/work_bytes.hpp>

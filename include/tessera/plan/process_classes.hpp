@@ -18,7 +18,6 @@
 #include <tessera/plan/move/merge_split.hpp>
 #include <tessera/plan/move/relocation.hpp>
 #include <tessera/plan/numbers.hpp>
-#include <tessera/plan/region/region_payload.hpp>
 
 namespace tessera::detail {
 

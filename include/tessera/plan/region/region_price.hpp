@@ -8,7 +8,7 @@
 /// Laws: a few processes, the same for every process that plans, give the price.
 #include <algorithm>
 
-#include <tessera/plan/region/region_work.hpp>
+#include <tessera/plan/region/region_numbers.hpp>
 
 namespace tessera::detail {
 
@@ -37,13 +37,10 @@ constexpr FixedVector<int, 3> looked_at(const Plan& plan, const Step& step) {
 constexpr Index bytes_moved(const Plan& plan, const Step& step) {
   Index most = 0;
   for (const int process : looked_at(plan, step)) {
-    const MoveWork work = RegionWork(plan, step, process).make();
-    Index arriving = 0;
-    for (const Piece& piece : work.call.receive) arriving = saturating_add(arriving, piece.count);
-    const Index unit = static_cast<Index>(size_of(work.call.type));
-    most = max_of(most, max_of(payload_bytes(work.call), saturating_mul(arriving, unit)));
+    const RegionNumbers n = region_numbers(plan, step, process);
+    most = max_of(most, max_of(n.payload, n.arriving));
   }
-  return most;
+  return saturating_mul(most, static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)));
 }
 /// The same for all steps of a plan made for process 0.
 constexpr Index bytes_moved(const Plan& plan) {
@@ -54,26 +51,20 @@ constexpr Index bytes_moved(const Plan& plan) {
   return sum;
 }
 
-/// Returns the price of such a step on a process from the process's work.
-constexpr std::int64_t price_of_region(const Step& step, const MoveWork& work, Index unit,
+/// Returns the price of such a step on a process from the process's numbers.
+constexpr std::int64_t price_of_region(const Step& step, const RegionNumbers& n, Index unit,
                                        const Machine& machine) {
-  Index copied = 0, arriving = 0;
-  for (const MemoryCopy& copy : work.local)
-    copied = saturating_add(copied, saturating_mul(volume(copy.copy.extents), unit));
-  const Index staged = saturating_add(work.send_bytes, work.receive_bytes);
-  if (step.kind == StepKind::communicate && work.call.kind == Collective::broadcast)
+  const Index copied = saturating_mul(n.copied, unit);
+  const Index staged = saturating_add(n.send_bytes, n.receive_bytes);
+  if (step.kind == StepKind::communicate && step.collective == Collective::broadcast)
     return saturating_add(  // the one that sends copies its own part while the others read
         machine.copy(staged),
-        std::max(machine.copy(copied), price_of_broadcast(saturating_mul(work.call.bound, unit),
-                                                          work.call.members, step.level, machine)));
+        std::max(machine.copy(copied), price_of_broadcast(saturating_mul(n.largest, unit),
+                                                          n.members, step.level, machine)));
   const std::int64_t cost = machine.copy(saturating_add(copied, staged));
   if (step.kind != StepKind::communicate) return cost;
-  for (const Piece& piece : work.call.receive) arriving = saturating_add(arriving, piece.count);
-  const Index messages =
-      max_of(message_count(work.call), static_cast<Index>(work.call.receive.size()));
-  return saturating_add(
-      cost, machine.transfer(max_of(payload_bytes(work.call), saturating_mul(arriving, unit)),
-                             messages, step.level));
+  return saturating_add(cost, machine.transfer(saturating_mul(max_of(n.payload, n.arriving), unit),
+                                               max_of(n.messages, n.senders), step.level));
 }
 /// Fills in such a step's numbers on the plan's process, and its price: the highest on the
 /// processes that looked_at() returns.
@@ -81,12 +72,12 @@ constexpr void price_region_as_it_is(const Plan& plan, Step& step, const Machine
   const Index unit = static_cast<Index>(size_of(plan.slots[step.out].desc.type));
   const FixedVector<int, 3> processes = looked_at(plan, step);
   for (const int process : processes) {
-    const MoveWork work = RegionWork(plan, step, process).make();
-    if (process == plan.process) number_region(step, work);
-    step.cost = max_of(step.cost, price_of_region(step, work, unit, machine));
+    const RegionNumbers n = region_numbers(plan, step, process);
+    if (process == plan.process) number_region(plan, step, n);
+    step.cost = max_of(step.cost, price_of_region(step, n, unit, machine));
   }
   if (!processes.contains(plan.process))
-    number_region(step, RegionWork(plan, step, plan.process).make());
+    number_region(plan, step, region_numbers(plan, step, plan.process));
 }
 /// The same, of the cheaper of an exchange and, where one process has what all of its group need, a
 /// broadcast.

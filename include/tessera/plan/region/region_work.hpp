@@ -129,6 +129,18 @@ class RegionWork {
     if (in_place && !send_runs) pack_scattered(out[0]);
     return std::move(work_);
   }
+  /// The memory of one side of input k: the source's (`owner`), or the region's.
+  constexpr BoxInMemory memory_of(int k, bool owner, const Coordinates& at) const {
+    if (regroups(region_of(k))) {  // its pieces are places in memory
+      BoxInMemory memory{{}, Extents(max_dims, 1)};
+      memory.box.side.resize(max_dims);
+      return memory;
+    }
+    const Slot& slot = plan_.slots[owner != step_.adjoint ? step_.in[k] : step_.output(k)];
+    const Box box = box_of(k, owner, at);
+    return {box,
+            has_gaps(plan_, slot) ? strides_of(plan_, slot, at) : row_major_strides(box.extents())};
+  }
 
  private:
   constexpr const Region& region_of(int k) const { return detail::region_of(plan_, step_, k); }
@@ -142,17 +154,6 @@ class RegionWork {
     if (slot.region >= 0) return needed(plan_.regions[slot.region], plan_.mesh, at);
     return owner ? source_block(region_of(k), plan_.mesh, at)
                  : needed(region_of(k), plan_.mesh, at);
-  }
-  constexpr BoxInMemory memory_of(int k, bool owner, const Coordinates& at) const {
-    if (regroups(region_of(k))) {  // its pieces are places in memory
-      BoxInMemory memory{{}, Extents(max_dims, 1)};
-      memory.box.side.resize(max_dims);
-      return memory;
-    }
-    const Slot& slot = plan_.slots[owner != step_.adjoint ? step_.in[k] : step_.output(k)];
-    const Box box = box_of(k, owner, at);
-    return {box,
-            has_gaps(plan_, slot) ? strides_of(plan_, slot, at) : row_major_strides(box.extents())};
   }
   constexpr Strided place(int k, const RegionPiece& piece, bool owner) const {
     return place_of(piece, memory_of(k, owner, at_), owner);
@@ -299,19 +300,4 @@ class RegionWork {
 constexpr MoveWork region_work(const Plan& plan, const Step& step, bool reads = false) {
   return RegionWork(plan, step, plan.process).make(reads);
 }
-
-/// Fills in the numbers of such a step on a process from the process's work.
-constexpr void number_region(Step& step, const MoveWork& work) {
-  step.scratch = arena_charge(work.sum_bytes);
-  if (step.kind != StepKind::communicate) return;
-  step.payload = payload_bytes(work.call);
-  step.network_payload = network_bytes(work.call);
-  step.messages = message_count(work.call);
-  step.scratch += arena_charge(work.send_bytes) + arena_charge(work.receive_bytes);
-}
-constexpr void number_region(const Plan& plan, Step& step, int process) {
-  if (step.kind == StepKind::communicate || step.adjoint)
-    number_region(step, RegionWork(plan, step, process).make());
-}
-
 }  // namespace tessera::detail
