@@ -268,7 +268,7 @@ class PlanBuilder : public detail::PlanParts {
   /// dimension, where later exchanges bring the corners: whichever costs less.
   constexpr int take_window(int slot, const Region& window, const TensorDesc& result,
                             const Term& labels) {
-    const LazyVector<Region, max_dims> turns = in_turn(window, plan_.mesh);
+    const LazyVector<Region, max_regions> turns = in_turn(window, plan_.mesh);
     const bool room = plan_.regions.size() + turns.size() < max_operands;  // and one for another
     if (turns.size() == 1 || !room)
       return take_at_once({slot}, {window}, result, labels, false, true);
@@ -357,7 +357,7 @@ class PlanBuilder : public detail::PlanParts {
   }
   /// Collects the elements that each process needs of the last turn's region, turn by turn in one
   /// slot.
-  constexpr int take_in_turn(int slot, const LazyVector<Region, max_dims>& turns,
+  constexpr int take_in_turn(int slot, const LazyVector<Region, max_regions>& turns,
                              const TensorDesc& result, const Term& labels) {
     const int made = shaped(result, labels, region(turns.back()));
     for (const Region& turn : turns) {

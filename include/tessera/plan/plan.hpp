@@ -123,13 +123,12 @@ struct Step {
   constexpr bool operator==(const Step&) const = default;
 };
 
-/// Some regions: one for each of several tensors.
-using Regions = LazyVector<detail::Region, max_operands>;
+/// Some regions: one for each of several tensors, or those of a plan.
+using Regions = LazyVector<detail::Region, detail::max_regions>;
 
 struct Plan {
   static constexpr int max_steps = 40;
   static constexpr int max_slots = 48;
-  static constexpr int max_regions = 12;
 
   OperatorKind kind = OperatorKind::reshard;
   MeshShape mesh;
@@ -137,10 +136,10 @@ struct Plan {
   Reduction reduction = Reduction::none;  ///< for a reduce, or for a contraction (sum)
   LazyVector<Slot, max_slots> slots;      ///< the operands come first, in order
   LazyVector<Step, max_steps> steps;
-  LazyVector<detail::Region, max_regions> regions;  ///< that slots and steps refer to
-  LazyVector<Halo, max_operands + 1> halos;         ///< within which slots lie
-  detail::ConvolveWindows convolution;              ///< for a convolve step
-  WindowList windows;  ///< for a reduce-window or select-and-scatter step
+  Regions regions;                           ///< that slots and steps refer to
+  LazyVector<Halo, max_operands + 1> halos;  ///< within which slots lie
+  detail::ConvolveWindows convolution;       ///< for a convolve step
+  WindowList windows;                        ///< for a reduce-window or select-and-scatter step
   Destination destination = Destination::fresh;
   Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes
   int operands = 0;

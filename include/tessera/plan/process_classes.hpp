@@ -80,19 +80,19 @@ class ProcessClasses {
     Coordinates at(mesh_.rank(), 0);
     for (int axis = 0; axis < mesh_.rank(); ++axis) {
       if (!along.axes.contains(axis) || all_.contains(axis)) continue;
-      std::vector<bool> differs(static_cast<std::size_t>(mesh_[axis]), false);
+      std::vector<Index> differs(static_cast<std::size_t>(mesh_[axis]), 0);
       for_each_member(along.axes - AxisSet{axis}, 0, mesh_, at, [&] {
         Coordinates one = at;
         Index last = 0;
         for (int place = 0; place < mesh_[axis]; ++place) {
           one[axis] = place;
           const Index number = along.at(mesh_, one);
-          if (place > 0 && number != last) differs[static_cast<std::size_t>(place)] = true;
+          if (place > 0) differs[static_cast<std::size_t>(place)] += number != last;
           last = number;
         }
       });
       for (int place = 1; place < mesh_[axis]; ++place)
-        if (differs[static_cast<std::size_t>(place)]) add_start(axis, place);
+        if (differs[static_cast<std::size_t>(place)] > 0) add_start(axis, place);
     }
   }
   constexpr void add_all() { add_all(mesh_.axes()); }
@@ -278,22 +278,31 @@ constexpr Index workspace_of_origin(Plan plan) {
 /// Returns the most that one process sends by the steps for which `speaks_of` is true.
 template <class SpeaksOf>
 constexpr Index most_payload(const Plan& plan, const SpeaksOf& speaks_of) {
+  // What the steps send of each region of the plan, or receive.
   struct Counted {
-    Index unit;
+    int region;
+    bool received;
+    Index unit;  ///< bytes of an element, of all steps together
     RegionPayload elements;
   };
-  std::vector<Counted> counted;
+  FixedVector<Counted, 2 * max_regions> counted;
   ProcessClasses classes(plan.mesh);
   classes.add_calls(plan, true);
-  for (const Step& step : plan.steps) {
-    if (!speaks_of(step) || !counts_regions(plan, step)) continue;
-    const bool received = step.adjoint || step.collective == Collective::broadcast;
-    for (int k = 0; k < step.in.size(); ++k) {
-      counted.push_back({static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)),
-                         RegionPayload(region_of(plan, step, k), received, plan.mesh)});
-      counted.back().elements.for_each_number([&](const NumberAlong& n) { classes.add(n); });
-    }
-  }
+  const auto count = [&](int region, bool received, Index unit) {
+    for (Counted& one : counted)
+      if (one.region == region && one.received == received) {
+        one.unit += unit;
+        return;
+      }
+    counted.push_back(
+        {region, received, unit, RegionPayload(plan.regions[region], received, plan.mesh)});
+    for (const NumberAlong& numbers : counted.back().elements.sent()) classes.add(numbers);
+    for (const NumberAlong& numbers : counted.back().elements.kept()) classes.add(numbers);
+  };
+  for (const Step& step : plan.steps)
+    for (int k = 0; k < step.in.size() && speaks_of(step) && counts_regions(plan, step); ++k)
+      count(number_of_region(step, k), step.adjoint || step.collective == Collective::broadcast,
+            static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)));
   const auto payload_on = [&](int process, const Coordinates& at) {
     Index sum = 0;
     for (const Counted& one : counted)

@@ -24,7 +24,7 @@ namespace tessera::detail {
 inline constexpr char parts_label = '#';
 
 /// Beyond this a plan has no room for the rounds of doubling.
-inline constexpr Index most_doubled_parts = Index{1} << Plan::max_regions;
+inline constexpr Index most_doubled_parts = Index{1} << max_regions;
 
 /// Returns the slot that holds, on each process, the join of the totals of all parts before its own
 /// along dimension `along`; nothing on the first. `own` holds each part's total.
@@ -64,7 +64,10 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
                             const MeshShape& mesh, int process = 0,
                             const PlanOptions& options = {}) {
   const Index parts = mesh.parts(x.sharding[along]);
-  const auto make = [&](bool doubles, int at) {
+  Sharding all = x.sharding;  // of the totals where they are gathered
+  all[along] = {};
+  const auto make = [&](const Sharding& totals_so, int at) {
+    const bool doubles = parts > 1 && !(totals_so == all);
     PlanBuilder build(OperatorKind::scan, mesh, at, options);
     build.plan().reduction = reduction;
     int operand = build.operand(x, labels);
@@ -84,8 +87,6 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
       const StepKind total = reduction == Reduction::none ? StepKind::fold : StepKind::reduce;
       const int own = build.compute(total, FixedVector<int, 1>{operand}, totals, parted, along);
       build.plan().steps.back().scan = scan;
-      Sharding all = x.sharding;
-      all[along] = {};
       inputs.push_back(doubles ? join_by_doubling(build, own, along, scan.reverse)
                                : build.reshard(own, all));
     }
@@ -94,11 +95,11 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
     build.plan().steps.back().behind = doubles ? 1 : 0;
     return build.finish(build.reshard(slot, out, type), out);
   };
-  BestWay<bool> best(options);
-  best.add(make(false, 0), false);
+  BestWay<Sharding> best(options);
+  best.add(make(all, 0), all);
   // A round takes three steps of the plan. Without prices, only a contract can prefer doubling.
   if (parts > 2 && parts <= most_doubled_parts && !(options.needs_alone && best.keeps()))
-    best.add(make(true, 0), true);
+    best.add(make(x.sharding, 0), x.sharding);
   return process == 0 ? best.plan() : make(best.way(), process);
 }
 /// The same with the default element type of running joins (reduced_type).

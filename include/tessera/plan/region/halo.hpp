@@ -93,14 +93,14 @@ constexpr Plan plan_halo_so(const TensorDescs& x, const FixedVector<Halo, max_op
   PlanBuilder build(adjoint ? OperatorKind::halo_adjoint : OperatorKind::halo, mesh, process,
                     options);
   FixedVector<int, max_operands> slots;
-  LazyVector<LazyVector<Region, max_dims>, max_operands> steps;
+  LazyVector<LazyVector<Region, max_regions>, max_operands> steps;
   bool fills = false;
   int most = 1;
   for (int k = 0; k < x.size(); ++k) {
     const Sharding sharding = without_unit_axes(x[k].sharding, mesh);
     const Region whole = halo_region(x[k].extents, sharding, halos[k]);
     fills = fills || needs_filling(whole);
-    steps.push_back(direct ? LazyVector<Region, max_dims>{whole} : in_turn(whole, mesh));
+    steps.push_back(direct ? LazyVector<Region, max_regions>{whole} : in_turn(whole, mesh));
     if (steps[k].size() > most) most = steps[k].size();
   }
   // Operands first: extended blocks, or plain ones.

@@ -77,6 +77,8 @@ struct RegionDim {
 };
 
 using Region = LazyVector<RegionDim, max_dims>;
+/// The most regions of a plan.
+inline constexpr int max_regions = 12;
 
 /// Coordinates at, at + step, ... of a region, which map to the elements source, source +
 /// source_step, ...; step > 0.

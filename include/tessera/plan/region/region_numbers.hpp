@@ -67,6 +67,8 @@ class PiecesByDim {
   constexpr Index peers() const { return peers_; }
   /// Whether each message is one run of the block.
   constexpr bool runs() const { return runs_; }
+  /// False where pieces have too many shapes.
+  constexpr bool counted() const { return counted_; }
 
  private:
   struct Shape {
@@ -76,27 +78,28 @@ class PiecesByDim {
   struct Dim {
     Index all = 0, own = 0, peers = 0;
     bool several_own = false, several_other = false;  ///< pieces for one process
-    std::vector<Shape> shapes;
+    FixedVector<Shape, 16> shapes;
   };
 
   constexpr void add(const RegionDim& d) {
     Dim& dim = dims_.push_back({});
-    std::vector<int> places;  // of the processes, along the axes of this dimension
-    int own_pieces = 0;
     const AxisSet axes = (sends_ ? d.used() : d.source_axes.set()) & free_;
+    std::vector<Index> pieces(static_cast<std::size_t>(mesh_.group_size(axes)), 0);  // of each peer
     const auto piece = [&](const Strand& strand, const Coordinates& at) {
       const bool own = at == self_;
       const Index step = sends_ ? strand.source_step : strand.step;
       dim.all += strand.count;
       if (own) dim.own += strand.count;
-      own_pieces += own;
-      places.push_back(mesh_.place_in_group(axes, at));
+      ++pieces[static_cast<std::size_t>(mesh_.place_in_group(axes, at))];
       for (Shape& shape : dim.shapes)
         if (shape.count == strand.count && shape.step == step) {
           (own ? shape.own : shape.other) = true;
           return;
         }
-      dim.shapes.push_back({strand.count, step, own, !own});
+      if (dim.shapes.size() < dim.shapes.capacity)
+        dim.shapes.push_back({strand.count, step, own, !own});
+      else
+        counted_ = false;
     };
     Coordinates at = self_;
     const Interval mine = owned(d, mesh_, self_), wanted = needed(d, mesh_, self_);
@@ -119,12 +122,11 @@ class PiecesByDim {
                       });
       });
     }
-    std::sort(places.begin(), places.end());
-    for (std::size_t i = 0; i < places.size(); ++i)
-      dim.peers += i == 0 || places[i] != places[i - 1];
-    const Index other_pieces = static_cast<Index>(places.size()) - own_pieces;
-    dim.several_own = own_pieces > 1;
-    dim.several_other = other_pieces > dim.peers - (own_pieces > 0);
+    const auto here = static_cast<std::size_t>(mesh_.place_in_group(axes, self_));
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      dim.peers += pieces[i] > 0;
+      if (pieces[i] > 1) (i == here ? dim.several_own : dim.several_other) = true;
+    }
   }
   /// Returns whether another process has several pieces.
   constexpr bool peer_has_several() const {
@@ -159,7 +161,7 @@ class PiecesByDim {
   Index copies_ = 1;
   FixedVector<Dim, max_dims> dims_;
   Index own_ = 1, all_ = 1, peers_ = 1;
-  bool runs_ = true;
+  bool runs_ = true, counted_ = true;
 };
 
 /// Returns whether the numbers of a step can be found dimension by dimension.
@@ -178,6 +180,7 @@ constexpr RegionNumbers region_numbers(const Plan& plan, const Step& step, int p
   const RegionWork work(plan, step, process);
   const PiecesByDim out(region, true, plan.mesh, at, work.memory_of(0, true, at)),
       in(region, false, plan.mesh, at, work.memory_of(0, false, at));
+  if (!out.counted() || !in.counted()) return RegionNumbers(RegionWork(plan, step, process).make());
   const Index unit = static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type));
   RegionNumbers n;
   n.payload = out.others();

@@ -37,6 +37,7 @@ class RegionPayload {
  public:
   /// `adjoint`: each process sends what it needs to the owners. Precondition: counts(region,
   /// adjoint).
+  constexpr RegionPayload() = default;
   constexpr RegionPayload(const Region& region, bool adjoint, const MeshShape& mesh)
       : mesh_(mesh), free_(source_axes(region)) {
     if (!adjoint) copies_ = mesh.group_size(free_ - needing_axes(region));
@@ -62,56 +63,44 @@ class RegionPayload {
     for (const NumberAlong& one : kept_) kept = saturating_mul(kept, one.at(mesh_, at));
     return sent - kept;
   }
-  /// Visits the numbers of which elements() is made.
-  template <class Visit> constexpr void for_each_number(const Visit& visit) const {
-    for (const NumberAlong& one : sent_) visit(one);
-    for (const NumberAlong& one : kept_) visit(one);
-  }
+  /// The numbers of which elements() is made.
+  constexpr const FixedVector<NumberAlong, max_dims>& sent() const { return sent_; }
+  constexpr const FixedVector<NumberAlong, max_dims>& kept() const { return kept_; }
 
  private:
   constexpr void add_dim(const RegionDim& d, bool adjoint) {
     const AxisSet all = d.source_axes.set() | d.used();
-    if (d.turn != RegionDim::Turn::now) {  // sent as it is held, and kept
-      for (auto* list : {&sent_, &kept_})
-        list->push_back(number_along(all, mesh_, [&](const Coordinates& at) {
-          return (adjoint ? needed(d, mesh_, at) : owned(d, mesh_, at)).size();
-        }));
-      return;
-    }
-    const auto images = [&](Interval coordinates, const auto& count) {
-      Index sum = 0;
-      for_each_strand(d, {0, d.source_size()}, coordinates,
-                      [&](const Strand& strand) { sum += count(strand); });
-      return sum;
+    const bool now = d.turn == RegionDim::Turn::now;  // else it is sent as it is held, and kept
+    const auto held = [&](const Coordinates& at) {
+      return (adjoint ? needed(d, mesh_, at) : owned(d, mesh_, at)).size();
     };
     kept_.push_back(number_along(all, mesh_, [&](const Coordinates& at) {
+      if (!now) return held(at);
       const Interval mine = owned(d, mesh_, at);
-      return images(needed(d, mesh_, at),
-                    [&](const Strand& strand) { return strand.of_elements(mine).count; });
+      Index sum = 0;
+      for_each_strand(d, {0, d.source_size()}, needed(d, mesh_, at),
+                      [&](const Strand& strand) { sum += strand.of_elements(mine).count; });
+      return sum;
     }));
-    if (adjoint) {
-      sent_.push_back(number_along(all, mesh_, [&](const Coordinates& at) {
-        return images(needed(d, mesh_, at), [](const Strand& strand) { return strand.count; });
-      }));
-      return;
-    }
-    const Interval wanted = needed_by_all(d);
     // Blocks of the result part its coordinates.
-    const bool once = d.rule == RegionDim::Rule::block && d.part == RegionDim::Part::all &&
-                      (d.used() - free_).empty();
-    sent_.push_back(number_along(
-        all - (d.used() & (free_ - d.source_axes.set())), mesh_, [&](const Coordinates& self) {
-          Coordinates at = self;
-          Index sum = 0;
-          for_each_strand(d, owned(d, mesh_, self), wanted, [&](const Strand& strand) {
-            if (once)
-              sum += strand.count;
-            else
-              for_each_needing(d, strand, free_, mesh_, at,
-                               [&](const Strand& part) { sum += part.count; });
-          });
-          return sum;
-        }));
+    const bool once = adjoint || (d.rule == RegionDim::Rule::block &&
+                                  d.part == RegionDim::Part::all && (d.used() - free_).empty());
+    const AxisSet others = adjoint || !now ? AxisSet{} : free_ - d.source_axes.set();
+    sent_.push_back(number_along(all - (d.used() & others), mesh_, [&](const Coordinates& self) {
+      if (!now) return held(self);
+      Coordinates at = self;
+      Index sum = 0;
+      for_each_strand(d, adjoint ? Interval{0, d.source_size()} : owned(d, mesh_, self),
+                      adjoint ? needed(d, mesh_, self) : needed_by_all(d),
+                      [&](const Strand& strand) {
+                        if (once)
+                          sum += strand.count;
+                        else
+                          for_each_needing(d, strand, free_, mesh_, at,
+                                           [&](const Strand& part) { sum += part.count; });
+                      });
+      return sum;
+    }));
   }
   constexpr void add_group(const Region& region, int first, int end) {
     AxisSet sources, needers;
@@ -121,14 +110,10 @@ class RegionPayload {
     }
     const Index length = group_length(region, first, end);
     const auto shared = [&](const Coordinates& owner, const Coordinates& needer) {
-      Index steps[2] = {1, 1}, sum = 0;
-      const RowMajorBlock source =
-                              row_major_block(region, first, end, true, mesh_, owner, steps[0]),
-                          result =
-                              row_major_block(region, first, end, false, mesh_, needer, steps[1]);
-      if (!source.empty() && !result.empty())
-        for_each_shared(source, result, length, [&](const SharedElements& s) { sum += s.size(); });
-      return sum;
+      Index steps[2] = {1, 1};
+      return shared_elements(row_major_block(region, first, end, true, mesh_, owner, steps[0]),
+                             row_major_block(region, first, end, false, mesh_, needer, steps[1]),
+                             length);
     };
     kept_.push_back(number_along(sources | needers, mesh_,
                                  [&](const Coordinates& at) { return shared(at, at); }));
@@ -148,6 +133,6 @@ class RegionPayload {
   MeshShape mesh_;
   AxisSet free_;
   Index copies_ = 1;
-  std::vector<NumberAlong> sent_, kept_;
+  FixedVector<NumberAlong, max_dims> sent_, kept_;  ///< of each dimension or group
 };
 }  // namespace tessera::detail

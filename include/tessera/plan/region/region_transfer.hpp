@@ -197,7 +197,7 @@ constexpr bool may_wait(const RegionDim& d, const MeshShape& mesh) {
 /// result of the turns before it, so later turns bring the corners; the first turn also takes the
 /// dimensions that move nothing. Returns the whole region as one turn where only one dimension
 /// moves, or where corners would have to pass through processes that do not need them.
-constexpr LazyVector<Region, max_dims> in_turn(const Region& whole, const MeshShape& mesh) {
+constexpr LazyVector<Region, max_regions> in_turn(const Region& whole, const MeshShape& mesh) {
   using Turn = RegionDim::Turn;
   FixedVector<int, max_dims> order;
   int impatient = 0;
@@ -215,7 +215,7 @@ constexpr LazyVector<Region, max_dims> in_turn(const Region& whole, const MeshSh
       ++impatient;
     }
   if (impatient > 1) return {whole};
-  LazyVector<Region, max_dims> turns;
+  LazyVector<Region, max_regions> turns;
   for (int turn = 0; turn < order.size(); ++turn) {
     Region region = whole;
     if (turn > 0)

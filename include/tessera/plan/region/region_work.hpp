@@ -74,10 +74,12 @@ class Scatter {
   Index runs_ = 0;
 };
 
-/// Returns the region of input k of a step that takes regions.
+/// Returns the region of input k of a step that takes regions, or its number in the plan.
+constexpr int number_of_region(const Step& step, int k) {
+  return k == 0 || step.also_regions.empty() ? step.region + k : step.also_regions[k - 1];
+}
 constexpr const Region& region_of(const Plan& plan, const Step& step, int k) {
-  return plan
-      .regions[k == 0 || step.also_regions.empty() ? step.region + k : step.also_regions[k - 1]];
+  return plan.regions[number_of_region(step, k)];
 }
 
 /// One step, on one process.

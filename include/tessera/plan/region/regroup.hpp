@@ -83,14 +83,11 @@ constexpr Index runs_of_group(const Region& region, int first, int end, const Me
 /// end).
 constexpr bool has_its_group(const Region& region, int first, int end, const MeshShape& mesh,
                              const Coordinates& at) {
-  Index source_step = 1, needs = 1, has = 0;
+  Index source_step = 1, needs = 1;
   const RowMajorBlock source = row_major_block(region, first, end, true, mesh, at, source_step);
   const RowMajorBlock result = row_major_block(region, first, end, false, mesh, at, needs);
   if (result.empty()) return true;
-  if (source.empty()) return false;
-  for_each_shared(source, result, group_length(region, first, end),
-                  [&](const SharedElements& s) { has += s.size(); });
-  return has == needs;
+  return shared_elements(source, result, group_length(region, first, end)) == needs;
 }
 
 /// Visits the pieces that the process at `self` sends (or receives), with their peers: those of the

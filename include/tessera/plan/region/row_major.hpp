@@ -159,4 +159,12 @@ constexpr void for_each_shared(const RowMajorBlock& source, const RowMajorBlock&
   for (const RowMajorDim& d : result) found.offsets[1] -= d.in.lo * d.step;
   Intersection<Visit>(visit).meet(source, result, length, found);
 }
+/// Returns how many elements these are; none where a block is empty.
+constexpr Index shared_elements(const RowMajorBlock& source, const RowMajorBlock& result,
+                                Index length) {
+  Index shared = 0;
+  if (!source.empty() && !result.empty())
+    for_each_shared(source, result, length, [&](const SharedElements& s) { shared += s.size(); });
+  return shared;
+}
 }  // namespace tessera::detail

@@ -65,13 +65,9 @@ struct MovedShare {
       const int first = group_before(region, end);
       const RowMajorBlock source = row_major_block(region, first, end, true, mesh, at, has);
       const RowMajorBlock result = row_major_block(region, first, end, false, mesh, at, needs);
-      Index shared = 0;
       if (source.empty()) has = 0;
       if (result.empty()) needs = 0;
-      if (has > 0 && needs > 0)
-        for_each_shared(source, result, group_length(region, first, end),
-                        [&](const SharedElements& s) { shared += s.size(); });
-      kept *= shared;
+      kept *= shared_elements(source, result, group_length(region, first, end));
       end = first;
     }
   }
