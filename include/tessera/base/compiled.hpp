@@ -13,7 +13,8 @@
 ///
 ///     -DTESSERA_KERNEL_PART=0        // #include <tessera/kernel/use_element.hpp>: the kernels of
 ///     -DTESSERA_KERNEL_PART=1        // every second element type
-///     -DTESSERA_DERIVATIVES_PART     // #include <tessera/grad/functions.hpp>
+///     -DTESSERA_DERIVATIVES_PART=0   // #include <tessera/grad/functions.hpp>: the derivatives of
+///     -DTESSERA_DERIVATIVES_PART=1   // functions of every second element type
 ///
 /// Laws: all sources of a program agree on TESSERA_COMPILED, and exactly one has
 /// TESSERA_IMPLEMENTATION; results are the same, to the bit.

@@ -18,6 +18,9 @@ TESSERA_FUNCTION PullBack pull_back(const MapKernel& kernel, int asked);
 
 }  // namespace tessera::detail
 
+#if TESSERA_BODIES
+#include <tessera/grad/detail/pull_back_table.hpp>
+#endif
 #if TESSERA_DERIVATIVES
 #include <tessera/grad/detail/known_functions.hpp>
 #endif

@@ -2,31 +2,32 @@
 #pragma once
 /// @file
 /// The table of derivatives of the library's functions, for each element type, and of these
-/// derivatives' own.
+/// derivatives' own, by the functions' identities. Where a library has several sources
+/// (base/compiled.hpp), each fills in those of some element types.
 ///
-///     detail::known_pull_backs().find(kernel.identity)
-#include <unordered_map>
+///     detail::PullBackTable table;
+///     detail::add_known_functions<float>(table);
+#include <type_traits>
 
 #include <tessera/grad/adjoint/moments.hpp>
 #include <tessera/grad/adjoint/reduce.hpp>
 #include <tessera/grad/adjoint/scatter.hpp>
 #include <tessera/grad/adjoint/softmax.hpp>
 #include <tessera/grad/derivatives/all.hpp>
+#include <tessera/grad/detail/pull_back_table.hpp>
 #include <tessera/grad/functions.hpp>
 #include <tessera/op/map_runner.hpp>
 
 namespace tessera::detail {
 
-using PullBackOf = PullBack (*)(const void* function, int operand);
-
 /// Fills the table.
 class KnownFunctions {
  public:
-  std::unordered_map<const void*, PullBackOf> table;
+  explicit KnownFunctions(PullBackTable& table) : table_(table) {}
 
   /// F of elements T..., which makes R; and its derivatives, `Order` times.
   template <int Order, class R, class F, class... T> void add() {
-    table[&MapRunner<R, F, T...>::identity] = &PullBacks<R, F, T...>::of;
+    table_[&MapRunner<R, F, T...>::identity] = &PullBacks<R, F, T...>::of;
     if constexpr (Order > 1) add_derivatives<Order, R, F, T...>(std::index_sequence_for<T...>{});
   }
   /// F of one or two elements T, and of one beside a number.
@@ -57,6 +58,8 @@ class KnownFunctions {
       add<Order - 1, typename Back::template Value<I>, fn::Times<D, static_cast<int>(sizeof...(K))>,
           R, typename Back::template Value<reads[static_cast<int>(K)]>...>();
   }
+
+  PullBackTable& table_;
 };
 
 /// The functions of any numbers.
@@ -118,25 +121,31 @@ template <class T> void add_reals(KnownFunctions& all) {
   all.add<1, T, fn::LogSoftmaxBack, T, T, T>();
 }
 
-inline const std::unordered_map<const void*, PullBackOf>& known_pull_backs() {
-  static const KnownFunctions known = [] {
-    KnownFunctions all;
-    add_reals<half>(all);
-    add_reals<bfloat16>(all);
-    add_reals<float>(all);
-    add_reals<double>(all);
-    add_complex<float>(all);
-    add_complex<double>(all);
-    return all;
-  }();
-  return known.table;
+/// Adds the derivatives of the functions of elements T.
+template <class T> void add_known_functions(PullBackTable& table) {
+  KnownFunctions all(table);
+  if constexpr (ComplexElement<T>)
+    add_complex<PartType<T>>(all);
+  else
+    add_reals<T>(all);
+}
+template <class... T> void add_known_functions_of(PullBackTable& table) {
+  [[maybe_unused]] const auto add = [&](auto element) {
+    using E = decltype(element);
+#if defined(TESSERA_DERIVATIVES_PART)
+    if constexpr (static_cast<int>(dtype_of<E>) % TESSERA_KERNEL_PARTS == TESSERA_DERIVATIVES_PART)
+#endif
+      add_known_functions<E>(table);
+  };
+  (add(T{}), ...);
 }
 
-TESSERA_FUNCTION PullBack pull_back(const MapKernel& kernel, int asked) {
-  if (kernel.pull != nullptr) return kernel.pull(kernel.context, asked);
-  const auto found = known_pull_backs().find(kernel.identity);
-  if (found == known_pull_backs().end()) return {};
-  return found->second(kernel.context, asked);
+#if defined(TESSERA_DERIVATIVES_PART)
+template <> void add_known_functions_of_part<TESSERA_DERIVATIVES_PART>(PullBackTable& table) {
+#else
+inline void add_all_known_functions(PullBackTable& table) {
+#endif
+  add_known_functions_of<half, bfloat16, float, double, complex<float>, complex<double>>(table);
 }
 
 }  // namespace tessera::detail
