@@ -19,6 +19,7 @@
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/scratch.hpp>
+#include <tessera/kernel/sort/detail/sort_blocks.hpp>
 #include <tessera/kernel/sort/detail/sort_network.hpp>
 #include <tessera/kernel/sort/detail/sort_radix.hpp>
 #include <tessera/kernel/sort/detail/sort_words.hpp>
@@ -143,10 +144,12 @@ void sort_lines(const LocalSort& work, const T* from, PositionArray places, T* v
 #if defined(KOKKOS_ENABLE_CUDA)
     // Words hold the bits of a line's number beside a key of four bytes.
     if constexpr (std::is_same_v<KernelSpace, Kokkos::Cuda>)
-      if (size > 0 && work.outer * work.inner < Index{1} << 31)
+      if (size > 0 && work.outer * work.inner < Index{1} << 31) {
+        if (!places.there() && sort_by_blocks(work, from, values, positions)) return;
         return size <= Index{0xffff'ffff}
                    ? sort_by_radix<std::uint32_t>(work, from, places, values, positions)
                    : sort_by_radix<std::uint64_t>(work, from, places, values, positions);
+      }
 #endif
     const Scratch<std::int64_t> order(size);
     sort_places(work, from, places, values != nullptr, order.data());
