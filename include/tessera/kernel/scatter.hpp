@@ -14,6 +14,7 @@
 
 #include <tessera/kernel/detail/index_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/detail/row_order.hpp>
@@ -62,11 +63,17 @@ template <Reduction R, class T> struct ScatterRows {
     }
   }
 
- private:
   KOKKOS_FUNCTION bool is_owner(Index r, Index tuple) const {
     const Index begins = order.begin(r), count = order.ends[r] - begins;
     return order.places[begins + (count > 1 ? r % count : 0)] == tuple;
   }
+  KOKKOS_FORCEINLINE_FUNCTION const T* update(Index i) const {
+    Index at[max_dims];
+    box.start(order.places[i], at);
+    return updates + box.offset(at);
+  }
+
+ private:
   /// In the order of the updates, which lie side by side in memory where rows lie anywhere. A row
   /// with several tuples is joined when one of them comes, whichever its number says, so that
   /// threads have as much to do.
@@ -141,11 +148,6 @@ template <Reduction R, class T> struct ScatterRows {
         join_strip(to, j, count, first, last);
     });
   }
-  KOKKOS_FORCEINLINE_FUNCTION const T* update(Index i) const {
-    Index at[max_dims];
-    box.start(order.places[i], at);
-    return updates + box.offset(at);
-  }
   TESSERA_INLINE static void add_one(const T* from, const T* more, Index count, T* to) {
     TESSERA_SIMD
     for (Index k = 0; k < count; ++k) to[k] = from[k] + more[k];
@@ -177,6 +179,67 @@ template <Reduction R, class T> struct ScatterRows {
   }
 };
 
+/// On a device: an index is a pack of a row, all of whose elements follow each other, in the table
+/// and in the updates.
+template <Reduction R, class T> struct ScatterPacks {
+  static constexpr int width = pack_size<T> < 8 ? pack_size<T> : 8;
+  using Rows = ScatterRows<R, T>;
+  using S = Scattering<R, T>;
+  Rows rows;
+  Index packs;  // of a row
+
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    for (Index i = begin; i < end; ++i) {
+      Index r = i / packs;
+      const Index first = (i - r * packs) * width;
+      if (rows.by_tuples) {
+        const Index tuple = r;
+        Index at[max_dims];
+        rows.box.start(tuple, at);
+        if (rows.box.find(at, r) != IndexBox::here || !rows.is_owner(r, tuple)) continue;
+      }
+      pack(r, first, min_of(width, rows.row.size - first));
+    }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION static Pack<T, width> read(const T* from, Index count) {
+    if (count == width && is_packed<width>(from)) return load_pack<width>(from);
+    Pack<T, width> x;
+    for (int j = 0; j < width; ++j) x.of[j] = from[j < count ? j : 0];
+    return x;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void pack(Index r, Index first, Index count) const {
+    const Index begins = rows.order.begin(r), ends = rows.order.ends[r];
+    if (rows.in_place && begins == ends) return;
+    const Index to = rows.table.offset(r) + first;
+    Pack<T, width> made;
+    if (rows.begin == ScatterStart::operand) {
+      made = read(rows.operand + to, count);
+    } else {
+      for (int j = 0; j < width; ++j)
+        made.of[j] = rows.begin == ScatterStart::identity && begins == ends
+                         ? static_cast<T>(S::start())
+                         : rows.nothing;
+    }
+    if (begins < ends) {
+      typename S::Total total[width];
+      for (int j = 0; j < width; ++j)
+        total[j] = rows.begin == ScatterStart::operand ? static_cast<typename S::Total>(made.of[j])
+                                                       : S::start();
+      for (Index i = begins; i < ends; ++i) {
+        const Pack<T, width> more = read(rows.update(i) + first, count);
+        for (int j = 0; j < width; ++j) total[j] = S::join(total[j], more.of[j]);
+      }
+      for (int j = 0; j < width; ++j) made.of[j] = static_cast<T>(total[j]);
+    }
+    T* const y = rows.out + to;
+    if (count == width && is_packed<width>(y)) return store_pack<width>(y, made);
+    for (int j = 0; j < width; ++j)
+      if (j < count) y[j] = made.of[j];
+  }
+};
+
 template <Reduction R, class T>
 void scatter_rows(const LocalScatter& work, const IndexBox& box, const RowOrder& order,
                   const void* operand, const void* updates, void* out) {
@@ -195,6 +258,12 @@ void scatter_rows(const LocalScatter& work, const IndexBox& box, const RowOrder&
   kernel.by_tuples = kernel.in_place && work.updates && box.size <= order.rows;
   if constexpr (R == Reduction::sum && !std::is_integral_v<T>) kernel.nothing = -T{};
   if constexpr (R != Reduction::sum && R != Reduction::none) kernel.nothing = Fold<R, T>::start();
+  if constexpr (!kernels_on_host)
+    if (kernel.row.contiguous() && kernel.row.size > 1) {
+      const Index packs = ceil_div(kernel.row.size, ScatterPacks<R, T>::width);
+      return launch("tessera::scatter", (kernel.by_tuples ? box.size : order.rows) * packs, 1,
+                    ScatterPacks<R, T>{kernel, packs});
+    }
   const Index width = ScatterRows<R, T>::width;
   kernel.strips = ceil_div(kernel.row.size, width);
   const Index each = max_of(1, min_of(kernel.row.size, width));

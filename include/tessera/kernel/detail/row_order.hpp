@@ -10,6 +10,7 @@
 /// Laws: the order depends only on the indices, not on threads.
 #include <tessera/kernel/detail/index_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/scan_device.hpp>
 #include <tessera/kernel/fill.hpp>
 
 namespace tessera::detail {
@@ -78,6 +79,23 @@ struct SumCounts {
   }
 };
 
+/// How a device sums the counts.
+struct AddCounts {
+  using Total = Index;
+  KOKKOS_FORCEINLINE_FUNCTION Index start() const { return 0; }
+  KOKKOS_FORCEINLINE_FUNCTION Index operator()(Index a, Index b) const { return a + b; }
+};
+inline void sum_counts(const RowOrder& order) {
+  if constexpr (!kernels_on_host)
+    return scan_device("tessera::scatter::sum", AddCounts{}, LocalScan{},
+                       {order.rows + 1, false, false}, order.ends,
+                       static_cast<const Index*>(nullptr), order.ends);
+  const Index chunks = ceil_div(order.rows, LocalScatter::chunk);
+  launch("tessera::scatter::sum", chunks, 4, SumCounts{order, 0});
+  launch("tessera::scatter::sum", 1, 1, SumCounts{order, 1});
+  launch("tessera::scatter::sum", chunks, 4, SumCounts{order, 2});
+}
+
 /// Sorts each row's tuples by heap sort in place, where several threads have recorded them in any
 /// order.
 struct SortTuples {
@@ -119,14 +137,11 @@ inline bool counted_alone(const IndexBox& box) {
 
 /// Puts the tuples in order by rows.
 inline void order_tuples(const LocalScatter& work, const IndexBox& box, const RowOrder& order) {
-  const Index chunks = ceil_div(order.rows, LocalScatter::chunk);
   const bool alone = counted_alone(box);
   tessera::detail::fill(order.ends, order.rows + 1, Index{0});
   if (!work.updates || box.size == 0) return;
   launch("tessera::scatter::count", box.size, least_tuples, CountTuples{box, order, alone, false});
-  launch("tessera::scatter::sum", chunks, 4, SumCounts{order, 0});
-  launch("tessera::scatter::sum", 1, 1, SumCounts{order, 1});
-  launch("tessera::scatter::sum", chunks, 4, SumCounts{order, 2});
+  sum_counts(order);
   launch("tessera::scatter::place", box.size, least_tuples, CountTuples{box, order, alone, true});
   if (!alone) launch("tessera::scatter::sort", order.rows, 4096, SortTuples{order});
 }
