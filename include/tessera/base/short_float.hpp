@@ -28,6 +28,13 @@ struct Binary16 {
   static constexpr int digits = 11, max_exponent = 16;
 
   static constexpr std::uint16_t round(float x) {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated() && x == x) {
+      std::uint16_t near = 0;
+      asm("cvt.rn.f16.f32 %0, %1;" : "=h"(near) : "f"(x));
+      return near;
+    }
+#endif
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t a = bits & 0x7fff'ffffu;
     // Below 2^-14 the results are multiples of 2^-24, and so are the floats from 0.5 to 1.
@@ -42,6 +49,13 @@ struct Binary16 {
   }
   static constexpr float widen(std::uint16_t bits) {
     const std::uint32_t a = bits & 0x7fffu;
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated() && a <= 0x7c00u) {
+      float wide = 0;
+      asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(bits));
+      return wide;
+    }
+#endif
     const std::uint32_t shifted = a << 13;
     const std::uint32_t subnormal =
         std::bit_cast<std::uint32_t>(std::bit_cast<float>(shifted + 0x3880'0000u) - 0x1p-14f);
@@ -60,6 +74,13 @@ struct Brain16 {
   static constexpr std::uint16_t round(float x) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t nan = bits >> 16 | 0x0040u;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (!std::is_constant_evaluated()) {  // the instruction makes one NaN of all
+      std::uint16_t near = 0;
+      asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(near) : "f"(x));
+      return x == x ? near : static_cast<std::uint16_t>(nan);
+    }
+#endif
     const std::uint32_t near = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
     // A mask in place of a branch, so that loops become vector instructions: the sign of the
     // difference of two numbers of 31 bits.

@@ -27,10 +27,14 @@ KOKKOS_FORCEINLINE_FUNCTION float sigmoid_of(float x) {
       (const float e = Kokkos::exp(-Kokkos::fabs(x)); return (x < 0.0f ? e : 1.0f) / (1.0f + e);))
 }
 
-template <class T> KOKKOS_FORCEINLINE_FUNCTION T gelu_of(T x) {
+KOKKOS_FORCEINLINE_FUNCTION double gelu_of(double x) {
   KOKKOS_IF_ON_HOST((return fast_gelu(x);))
-  KOKKOS_IF_ON_DEVICE((const T y = x < T(-40) ? T(-40) : x;
-                       return T(0.5) * y * Kokkos::erfc(y * T(-0.70710678118654752440));))
+  KOKKOS_IF_ON_DEVICE((const double y = x < -40.0 ? -40.0 : x;
+                       return 0.5 * y * Kokkos::erfc(y * -0.70710678118654752440);))
+}
+KOKKOS_FORCEINLINE_FUNCTION float gelu_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_gelu(x);))
+  KOKKOS_IF_ON_DEVICE((return common_gelu(x) ? gelu_of_common(x) : gelu_far_below(x);))
 }
 
 /// x, or the bound that it is beyond; NaN stays. Where a derivative changes no more beyond some
@@ -71,7 +75,8 @@ struct Gelu : detail::OfReal<Gelu> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::gelu_of(x); }
   KOKKOS_FORCEINLINE_FUNCTION static float of_short(float x) {
     KOKKOS_IF_ON_HOST((return detail::short_gelu(x);))
-    KOKKOS_IF_ON_DEVICE((return of(x);))
+    KOKKOS_IF_ON_DEVICE((return detail::common_gelu(x) ? detail::short_gelu_of_common(x)
+                                                       : detail::gelu_far_below(x);))
   }
   KOKKOS_FORCEINLINE_FUNCTION static float of_short_common(float x) {
     return detail::short_gelu_of_common(x);
