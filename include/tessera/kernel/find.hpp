@@ -202,9 +202,10 @@ void find_extremes(const LocalFind& work, const void* from, void* best, std::int
     const Rows rows = rows_of(work.rows, work.steps);
     const Index n = rows.reduced.size;
     if (rows.reduced.rank == 1 && rows.reduced.stride[0] == 1 && row_parts(rows.kept.size, n) == 1)
-      return launch_rows("tessera::find", rows.kept.size, n,
-                         ExtremeRow<R, T>{rows.kept, n, work.first, rows.step[0],
-                                          static_cast<const T*>(from), static_cast<T*>(best), out});
+      return launch_rows<T>(
+          "tessera::find", rows.kept.size, n,
+          ExtremeRow<R, T>{rows.kept, n, work.first, rows.step[0], static_cast<const T*>(from),
+                           static_cast<T*>(best), out});
   }
   reduce_to<R, T, T>(shape, from, best, 1);
   find_elements<T>(work, from, best, out);

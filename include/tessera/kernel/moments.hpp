@@ -91,10 +91,11 @@ template <class T> struct MomentsRow {
     Found found{known.sum, 0};
     if constexpr (K == 0) {
       if (own_mean)
-        found.sum = blocks_of_lane<TotalType<T>>(x, n, lane, lanes, [](T e) { return e; });
+        found.sum = long_sum_of_lane<TotalType<T>>(x, n, lane, lanes,
+                                                   [](T e) { return static_cast<C>(e); });
     } else {
       const C here = centre(row, known);
-      found.squares = blocks_of_lane<double>(
+      found.squares = long_sum_of_lane<double>(
           x, n, lane, lanes, [&](T e) { return squared_size(static_cast<C>(e) - here); });
     }
     return found;
@@ -138,8 +139,8 @@ void moments_on_device(const ReduceShape& shape, bool centred, const MomentsMemo
   const Index outputs = shape.kept.size, length = reduced.size;
   const bool own_mean = at.centre == nullptr && centred;
   if (reduced.rank == 1 && reduced.stride[0] == 1 && row_parts(outputs, length) == 1)
-    return launch_rows("tessera::moments", outputs, length,
-                       MomentsRow<T>{shape.kept, length, own_mean, at});
+    return launch_rows<T>("tessera::moments", outputs, length,
+                          MomentsRow<T>{shape.kept, length, own_mean, at});
   const Scratch<C> made(own_mean && at.mean == nullptr ? outputs : 1);
   const C* centre = at.centre;
   if (own_mean) {

@@ -134,9 +134,10 @@ template <class T> struct NormalizeRow {
     if (at.work.known || (K == 0 && !at.work.centred)) return found;
     const C mean = mean_of(row, known);
     if constexpr (K == 0)
-      found.sum = blocks_of_lane<TotalType<T>>(x, at.work.n, lane, lanes, [](T e) { return e; });
+      found.sum = long_sum_of_lane<TotalType<T>>(x, at.work.n, lane, lanes,
+                                                 [](T e) { return static_cast<C>(e); });
     else
-      found.squares = blocks_of_lane<double>(
+      found.squares = long_sum_of_lane<double>(
           x, at.work.n, lane, lanes, [&](T e) { return squared_size(static_cast<C>(e) - mean); });
     return found;
   }
@@ -173,7 +174,7 @@ void normalize_elements(const LocalNormalize& work, double over_n, const Normali
                         static_cast<T*>(at.y)};
   if constexpr (!kernels_on_host)
     if (row_parts(work.rows, work.n) == 1)
-      return launch_rows("tessera::normalize", work.rows, work.n, NormalizeRow<T>{body});
+      return launch_rows<T>("tessera::normalize", work.rows, work.n, NormalizeRow<T>{body});
   const Index elements = work.rows * work.n;
   const bool few = work.rows < 4 * host_threads() && host_threads() > 1;
   const bool apart = !kernels_on_host || work.n == 0 || (few && work.n >= 32768);

@@ -80,8 +80,9 @@ template <class Out, class F, class... T> struct MapOnDevice {
 
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     for (Index i = begin; i < end; ++i) {
-      const Index first = i % tiles * width;
-      tile<0>(in, i / tiles, first, min_of(width, row - first));
+      const Index r = shape.flat ? 0 : i / tiles;  // division takes long
+      const Index first = (i - r * tiles) * width;
+      tile<0>(in, r, first, min_of(width, row - first));
     }
   }
 

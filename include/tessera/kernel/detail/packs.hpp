@@ -6,6 +6,7 @@
 ///
 ///     each_of_lane(row, n, lane, lanes, [&](T x, Index i) { total += x; });
 #include <cstdint>
+#include <type_traits>
 
 #include <Kokkos_Core.hpp>
 
@@ -104,6 +105,17 @@ KOKKOS_FORCEINLINE_FUNCTION Total blocks_of_lane(const T* row, Index n, Index la
   BlockSum<Total> sum;
   each_of_lane(row, n, lane, lanes, [&](T x, Index) { sum.add(static_cast<Total>(f(x))); });
   return sum.total();
+}
+
+/// Returns the sum of f(x) as exactly as its elements are known: those of half types are computed
+/// in float, and may be summed in it a pack at a time.
+template <class Total, class T, class F>
+KOKKOS_FORCEINLINE_FUNCTION Total long_sum_of_lane(const T* row, Index n, Index lane, Index lanes,
+                                                   const F& f) {
+  if constexpr (sizeof(T) == 2 && !std::is_integral_v<T>)
+    return sum_of_lane<Total>(row, n, lane, lanes, f);
+  else
+    return blocks_of_lane<Total>(row, n, lane, lanes, f);
 }
 
 /// Writes f(x, i) of the same elements to another row.

@@ -33,13 +33,9 @@ template <Reduction R, class Total, class In, class Out> struct ReduceRow {
     const In* const row = from + kept.offset(piece / parts);
     const Index first = piece % parts * each, end = min_of(length, first + each);
     Found found{Fold<R, Total>::start()};
-    if constexpr (R == Reduction::sum && RealElement<In> && sizeof(In) == 2 &&
-                  std::is_same_v<Total, double>)
-      found.total = sum_of_lane<Total>(row + first, end - first, lane, lanes,
-                                       [](In x) { return static_cast<float>(x); });
-    else if constexpr (R == Reduction::sum && !std::is_integral_v<Total>)
-      found.total =
-          blocks_of_lane<Total>(row + first, end - first, lane, lanes, [](In x) { return x; });
+    if constexpr (R == Reduction::sum && !std::is_integral_v<Total>)
+      found.total = long_sum_of_lane<Total>(row + first, end - first, lane, lanes,
+                                            [](In x) { return static_cast<ComputeType<In>>(x); });
     else
       each_of_lane(row + first, end - first, lane, lanes, [&](In x, Index) {
         found.total = Fold<R, Total>::join(found.total, static_cast<Total>(x));
@@ -66,13 +62,14 @@ template <Reduction R, class Total, class In, class Out>
 void reduce_rows(const OffsetBox& kept, Index length, const In* from, Out* to, double scale) {
   const Index parts = row_parts(kept.size, length);
   if (parts == 1)
-    return launch_rows("tessera::reduce", kept.size, length,
-                       ReduceRow<R, Total, In, Out>{kept, length, 1, length, from, to, scale});
+    return launch_rows<In>("tessera::reduce", kept.size, length,
+                           ReduceRow<R, Total, In, Out>{kept, length, 1, length, from, to, scale});
   const Index each = ceil_div(length, parts);
   const Scratch<Total> partial(kept.size * parts);
-  launch_rows("tessera::reduce", kept.size * parts, each,
-              ReduceRow<R, Total, In, Total>{kept, length, parts, each, from, partial.data(), 1.0});
-  launch_rows(
+  launch_rows<In>(
+      "tessera::reduce", kept.size * parts, each,
+      ReduceRow<R, Total, In, Total>{kept, length, parts, each, from, partial.data(), 1.0});
+  launch_rows<Total>(
       "tessera::reduce", kept.size, parts,
       ReduceRow<R, Total, Total, Out>{
           {1, kept.size, {kept.size}, {parts}}, parts, 1, parts, partial.data(), to, scale});

@@ -13,9 +13,9 @@
 ///       template <int K> static KOKKOS_FUNCTION Found join(const Found& a, const Found& b);
 ///       KOKKOS_FUNCTION void finish(Index row, Index lane, Index lanes, const Found& known) const;
 ///     };
-///     launch_rows("tessera::rows", rows, n, Body{x, y});
+///     launch_rows<float>("tessera::rows", rows, n, Body{x, y});
 ///
-/// Laws: the lengths of rows alone give the number of lanes, so the order of joins is fixed. Where
+/// Laws: the bytes of a row alone give the number of lanes, so the order of joins is fixed. Where
 /// the device has no teams, or rows are short, a thread does the work of all lanes of a row.
 #include <limits>
 
@@ -32,8 +32,18 @@ template <> inline constexpr bool has_teams<Kokkos::Cuda> = true;
 template <> inline constexpr bool has_teams<Kokkos::HIP> = true;
 #endif
 
-/// Returns how many lanes share a row of n elements.
-inline Index row_lanes(Index n) { return n >= 2048 ? 256 : n >= 512 ? 128 : n >= 64 ? 32 : 1; }
+/// Returns the largest power of two that is not above n, from 32 to 256.
+inline Index lanes_within(Index n) {
+  Index lanes = 32;
+  while (lanes < 256 && 2 * lanes <= n) lanes *= 2;
+  return lanes;
+}
+/// Returns how many lanes share a row of n elements of `size` bytes, which is read `times` times: a
+/// lane has as many bytes as joining its finds with the others' is worth; a processor's cache holds
+/// fewer of the rows that are read again.
+inline Index row_lanes(Index n, Index size, int times) {
+  return n < 64 ? 1 : lanes_within(n * size / (times > 1 ? 64 : 128));
+}
 
 /// What Kokkos joins over a team in phase K.
 template <class Body, int K> struct FoundJoin {
@@ -111,9 +121,10 @@ void launch_teams(const char* label, Index teams, Index lanes, Index scratch, Ke
   }
 }
 
-/// Runs a body over `rows` rows of n elements.
-template <class Body> void launch_rows(const char* label, Index rows, Index n, const Body& body) {
-  const Index lanes = row_lanes(n);
+/// Runs a body over `rows` rows of n elements T.
+template <class T, class Body>
+void launch_rows(const char* label, Index rows, Index n, const Body& body) {
+  const Index lanes = row_lanes(n, Index{sizeof(T)}, Body::phases);
   if constexpr (has_teams<KernelSpace>)
     if (lanes > 1) return launch_teams(label, rows, lanes, 0, RowTeams<Body>{body, 0});
   launch(label, rows, 1, RowAlone<Body>{body, lanes});

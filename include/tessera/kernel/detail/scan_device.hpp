@@ -72,19 +72,21 @@ template <class Join, class T, class Early, class Out> struct ScanPieces {
 template <class Join, class T, class Early, class Out> struct ScanTeams {
   using Pieces = ScanPieces<Join, T, Early, Out>;
   using Total = typename Join::Total;
-  static constexpr int width = pack_size<T> < 4 ? pack_size<T> : 4;
+  static constexpr int width = sizeof(T) > 8 ? 4 : 8;  ///< elements of a thread, of some packs
+  static constexpr int some = pack_size<T> < width ? pack_size<T> : width;
   Pieces all;
   Index first;
 
   template <class Member> KOKKOS_FUNCTION void operator()(const Member& team) const {
     const Index lane = team.team_rank(), lanes = team.team_size();
-    const std::size_t bytes = static_cast<std::size_t>(lanes) * sizeof(Total);
-    Total* const shared =
+    const std::size_t bytes = 2 * static_cast<std::size_t>(lanes) * sizeof(Total);
+    Total* shared =
         static_cast<Total*>(team.team_scratch(0).get_shmem_aligned(bytes, alignof(Total)));
     const Index i = first + team.league_rank();
     const Index line = i / all.pieces, begin = i % all.pieces * all.length;
     const Index end = min_of(all.order.n, begin + all.length);
     Total running = all.start(i);
+    Total* next = shared + lanes;
     for (Index chunk = begin; chunk < end; chunk += lanes * width) {
       const Index own = chunk + lane * width, count = min_of(width, end - own);
       Total made[width];
@@ -92,42 +94,64 @@ template <class Join, class T, class Early, class Out> struct ScanTeams {
       for (int j = 1; j < width; ++j) made[j] = all.join(made[j - 1], made[j]);
       Total whole = made[width - 1];
       shared[lane] = whole;
-      for (Index apart = 1; apart < lanes; apart *= 2) {
+      for (Index apart = 1; apart < lanes;
+           apart *= 2) {  // from one half of the memory to the other
         team.team_barrier();
         if (lane >= apart) whole = all.join(shared[lane - apart], whole);
-        team.team_barrier();
-        shared[lane] = whole;
+        next[lane] = whole;
+        swap(shared, next);
       }
       team.team_barrier();
       const Total before = lane > 0 ? all.join(running, shared[lane - 1]) : running;
-      if (all.totals == nullptr)
-        for (int j = 0; j < width; ++j)
-          if (j < count) write(line, own + j, before, j > 0 ? &made[j - 1] : nullptr, made[j]);
+      if (all.totals == nullptr) write(line, own, count, before, made);
       running = all.join(running, shared[lanes - 1]);
-      team.team_barrier();
+      swap(shared, next);  // all have read the other half
     }
     if (all.totals != nullptr && lane == 0) all.totals[i] = running;
   }
 
  private:
+  KOKKOS_FUNCTION static void swap(Total*& a, Total*& b) {
+    Total* const was = a;
+    a = b;
+    b = was;
+  }
   KOKKOS_FUNCTION Index at(Index line, Index k) const {
     return line * all.order.n + (all.order.backwards ? all.order.n - 1 - k : k);
   }
   /// Elements beyond the piece are the identity.
   KOKKOS_FUNCTION void read(Index line, Index own, Index count, Total (&made)[width]) const {
     const T* const x = all.from + at(line, own);
-    if (!all.order.backwards && count == width && is_packed<width>(x)) {
-      const Pack<T, width> pack = load_pack<width>(x);
-      for (int j = 0; j < width; ++j) made[j] = static_cast<Total>(pack.of[j]);
+    if (!all.order.backwards && count == width && is_packed<some>(x)) {
+      for (int p = 0; p < width; p += some) {
+        const Pack<T, some> pack = load_pack<some>(x + p);
+        for (int j = 0; j < some; ++j) made[p + j] = static_cast<Total>(pack.of[j]);
+      }
       return;
     }
     for (int j = 0; j < width; ++j)
       made[j] = j < count ? static_cast<Total>(all.from[at(line, own + j)]) : all.join.start();
   }
-  KOKKOS_FUNCTION void write(Index line, Index k, const Total& before, const Total* earlier,
-                             const Total& made) const {
-    const Total* const last = all.order.exclusive ? earlier : &made;
-    all.to[at(line, k)] = static_cast<Out>(last == nullptr ? before : all.join(before, *last));
+  /// Writes what the elements make with those before them.
+  KOKKOS_FUNCTION void write(Index line, Index own, Index count, const Total& before,
+                             const Total (&made)[width]) const {
+    Out* const y = all.to + at(line, own);
+    const int earlier = all.order.exclusive ? 1 : 0;
+    if (!all.order.backwards && count == width && is_packed<some>(y)) {
+      for (int p = 0; p < width; p += some) {
+        Pack<Out, some> pack;
+        for (int j = 0; j < some; ++j) pack.of[j] = result(before, made, p + j, earlier);
+        store_pack<some>(y + p, pack);
+      }
+      return;
+    }
+    for (int j = 0; j < width; ++j)
+      if (j < count) all.to[at(line, own + j)] = result(before, made, j, earlier);
+  }
+  KOKKOS_FUNCTION Out result(const Total& before, const Total (&made)[width], int j,
+                             int earlier) const {
+    if (earlier == 0) return static_cast<Out>(all.join(before, made[j]));
+    return static_cast<Out>(j == 0 ? before : all.join(before, made[j - 1]));
   }
 };
 
@@ -137,9 +161,9 @@ void launch_pieces(const char* label, const ScanPieces<Join, T, Early, Out>& pie
   const Index count = pieces.work.outer * pieces.work.inner * pieces.pieces;
   if constexpr (has_teams<KernelSpace>) {
     using Teams = ScanTeams<Join, T, Early, Out>;
-    const Index lanes = row_lanes(pieces.length / Teams::width);
-    if (pieces.work.inner == 1 && lanes > 1)
-      return launch_teams(label, count, lanes, lanes * Index{sizeof(typename Join::Total)},
+    const Index lanes = lanes_within(pieces.length / Teams::width);
+    if (pieces.work.inner == 1 && pieces.length >= 32 * Teams::width)
+      return launch_teams(label, count, lanes, 2 * lanes * Index{sizeof(typename Join::Total)},
                           Teams{pieces, 0});
   }
   launch(label, count, 1, pieces);

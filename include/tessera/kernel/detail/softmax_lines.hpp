@@ -136,8 +136,8 @@ template <class T> class SoftmaxLines {
 
   /// Launches all lines on a device, where the elements of each follow each other.
   void rows(const char* label) const {
-    launch_rows(label, lines_.outer, lines_.n,
-                SoftmaxRow<T>{lines_.n, from_, greatest_, sums_, made_sums_, to_, logarithm_});
+    launch_rows<T>(label, lines_.outer, lines_.n,
+                   SoftmaxRow<T>{lines_.n, from_, greatest_, sums_, made_sums_, to_, logarithm_});
   }
   /// Launches all lines, or all their parts.
   void start(const char* label) const {

@@ -44,11 +44,17 @@ template <class T> struct TransposeTiles {
     Index source, target;
     rest.locate(number / tiles_across / tiles_down, source, target);
     const Index lane = team.team_rank() % side, step = tile_lanes / side;
-    for (Index k = team.team_rank() / side; k < side; k += step)
+    const Index begin = team.team_rank() / side;
+    constexpr int turns = static_cast<int>(side * side / tile_lanes);
+    T held[turns];  // all reads are under way before a thread waits for the first
+    for (int j = 0; j < turns; ++j) {
+      const Index k = begin + j * step;
       if (left + lane < across.extent && top + k < down.extent)
-        tile[k * pitch + lane] = from[source + left + lane + (top + k) * down.from];
+        held[j] = from[source + left + lane + (top + k) * down.from];
+    }
+    for (int j = 0; j < turns; ++j) tile[(begin + j * step) * pitch + lane] = held[j];
     team.team_barrier();
-    for (Index k = team.team_rank() / side; k < side; k += step)
+    for (Index k = begin; k < side; k += step)
       if (left + k < across.extent && top + lane < down.extent)
         to[target + (left + k) * across.to + top + lane] = tile[lane * pitch + k];
   }
