@@ -107,6 +107,7 @@ class Cases {
   int cases_ = 0, comparisons_ = 0, failed_ = 0;
 };
 
-void training(Cases& cases);  ///< training.cpp
+void long_rows(Cases& cases);  ///< rows.cpp
+void training(Cases& cases);   ///< training.cpp
 
 }  // namespace device_test

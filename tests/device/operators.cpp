@@ -2,8 +2,8 @@
 /// @file
 /// Real cases on whatever space the kernels run on, checked against loops on the host: what a
 /// device must get right. Here operators, the user's own kernels and memory, and files;
-/// training.cpp has the rest. tests/CMakeLists.txt runs them on a device that is pretended
-/// (support/late_space.hpp).
+/// rows.cpp and training.cpp have the rest. tests/CMakeLists.txt runs them on a device that is
+/// pretended (support/late_space.hpp).
 ///
 ///     device_cases                  mpiexec -n 4 device_cases
 ///     device_cases touch            the host reads a block, which must end the program
@@ -462,6 +462,7 @@ int main(int argc, char** argv) {
   }
   device_test::Cases cases(mesh);
   device_test::operators(cases);
+  device_test::long_rows(cases);
   device_test::training(cases);
   return cases.finish("device") == 0 ? 0 : 1;
 }
