@@ -5,6 +5,7 @@
     build/cuda/benchmarks/bench_device > device.txt
     python3 benchmarks/device/peers.py device.txt            # a table, as Markdown
     python3 benchmarks/device/peers.py --peers torch         # one peer's rows alone
+    python3 benchmarks/device/peers.py --steps               # a Transformer's step, and a mixture of experts
 
 Times are medians of groups of calls with one synchronization at the end of each, in milliseconds, as bench_device takes them; the
 ratio is Tessera's time over PyTorch's. Products of float are full float in all of them, not tf32.
@@ -95,47 +96,164 @@ def torch_rows(row):
         add("convolution, gradient by kernel, " + name, lambda: gradient(False, True, False))
 
 
-def torch_steps(compiled):
-    """A step of the Transformer of bench_transformer on a device, in full float; returns the loss."""
+# Transformer: sequences, elements of one, features, heads, features between, words, layers. The mixture of experts, top-2: groups,
+# tokens of one, features, experts, features between, capacity. All in full float, as bench_transformer and bench_mixture_of_experts.
+BATCH, SEQUENCE, EMBED, HEADS, HIDDEN, WORDS, LAYERS = 8, 1024, 1024, 16, 4096, 8192, 4
+GROUPS, TOKENS, MODEL, EXPERTS, WIDTH, CAPACITY = 8, 2048, 1024, 8, 4096, 512
+
+
+def torch_steps(tell):
     import torch
     from torch import nn
-    batch, sequence, embed, heads, hidden, words, layers = 8, 1024, 1024, 16, 4096, 8192, 4
     torch.manual_seed(1)
 
     class Block(nn.Module):
         def __init__(self):
             super().__init__()
-            self.first, self.second = nn.LayerNorm(embed), nn.LayerNorm(embed)
-            self.joined, self.out = nn.Linear(embed, 3 * embed, bias=False), nn.Linear(embed, embed, bias=False)
-            self.feed = nn.Sequential(nn.Linear(embed, hidden), nn.GELU(), nn.Linear(hidden, embed))
+            self.first, self.second = nn.LayerNorm(EMBED), nn.LayerNorm(EMBED)
+            self.joined, self.out = nn.Linear(EMBED, 3 * EMBED, bias=False), nn.Linear(EMBED, EMBED, bias=False)
+            self.feed = nn.Sequential(nn.Linear(EMBED, HIDDEN), nn.GELU(), nn.Linear(HIDDEN, EMBED))
 
         def forward(self, x):
-            q, k, v = self.joined(self.first(x)).view(batch, sequence, 3, heads, embed // heads).permute(2, 0, 3, 1, 4)
+            q, k, v = self.joined(self.first(x)).view(BATCH, SEQUENCE, 3, HEADS, EMBED // HEADS).permute(2, 0, 3, 1, 4)
             y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).reshape(batch, sequence, embed))
+            x = x + self.out(y.transpose(1, 2).reshape(BATCH, SEQUENCE, EMBED))
             return x + self.feed(self.second(x))
 
     class Model(nn.Module):
         def __init__(self):
             super().__init__()
-            self.table, self.places = nn.Embedding(words, embed), nn.Parameter(0.1 * torch.randn(sequence, embed))
-            self.blocks = nn.Sequential(*(Block() for _ in range(layers)))
-            self.norm, self.head = nn.LayerNorm(embed), nn.Linear(embed, words)
+            self.table, self.places = nn.Embedding(WORDS, EMBED), nn.Parameter(0.1 * torch.randn(SEQUENCE, EMBED))
+            self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
+            self.norm, self.head = nn.LayerNorm(EMBED), nn.Linear(EMBED, WORDS)
 
         def forward(self, ids, following):
             out = self.head(self.norm(self.blocks(self.table(ids) + self.places)))
             return nn.functional.cross_entropy(out.flatten(0, 1), following.flatten())
 
-    model = Model().cuda()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    ids, following = torch.randint(0, words, (2, batch, sequence), device="cuda")
-    loss = torch.compile(model) if compiled else model
+    def finish(_):
+        torch.cuda.synchronize()
+    ids, following = torch.randint(0, WORDS, (2, BATCH, SEQUENCE), device="cuda")
+    for how in ("eager", "compiled"):
+        model = Model().cuda()
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+        loss = torch.compile(model) if how == "compiled" else model
 
-    def step():
-        optimizer.zero_grad()
-        loss(ids, following).backward()
-        optimizer.step()
-    return measure(step, lambda _: torch.cuda.synchronize())
+        def step():
+            optimizer.zero_grad()
+            loss(ids, following).backward()
+            optimizer.step()
+        tell("Transformer step, PyTorch " + how, measure(step, finish))
+
+    x, gate = torch.randn(GROUPS, TOKENS, MODEL, device="cuda"), 0.05 * torch.randn(MODEL, EXPERTS, device="cuda")
+    first, second = (0.05 * torch.randn(EXPERTS, *s, device="cuda") for s in ((MODEL, WIDTH), (WIDTH, MODEL)))
+    for leaf in (x, gate, first, second):
+        leaf.requires_grad_()
+
+    def mixture():
+        """By rows that are put into the experts' buffers, and taken out of them."""
+        gates = (x @ gate).softmax(-1)
+        best, chosen = gates.topk(2, -1)
+        one, two = (nn.functional.one_hot(chosen[..., k], EXPERTS) for k in (0, 1))
+        counts = one.sum(1)
+        place_one = ((one.cumsum(1) - one) * one).sum(-1)
+        place_two = ((two.cumsum(1) - two + counts[:, None]) * two).sum(-1)
+        weights = best / best.sum(-1, keepdim=True)
+        group = torch.arange(GROUPS, device="cuda")[:, None]
+        buffers, outs = x.new_zeros(EXPERTS * GROUPS * CAPACITY + 1, MODEL), 0
+        slots = [torch.where(place < CAPACITY, (chosen[..., k] * GROUPS + group) * CAPACITY + place, len(buffers) - 1)
+                 for k, place in enumerate((place_one, place_two))]
+        for slot in slots:
+            buffers = buffers.index_put((slot.flatten(),), x.flatten(0, 1))
+        sent = buffers[:-1].view(EXPERTS, GROUPS * CAPACITY, MODEL)
+        made = nn.functional.pad(((sent @ first).relu() @ second).view(-1, MODEL), (0, 0, 0, 1))
+        for k, slot in enumerate(slots):
+            outs = outs + weights[..., k, None] * made[slot]
+        return outs, (gates.mean(1) * counts).sum() / (GROUPS * EXPERTS * TOKENS)
+    for how in ("eager", "compiled"):
+        layer = torch.compile(mixture) if how == "compiled" else mixture
+
+        def both():
+            y, auxiliary = layer()
+            return torch.autograd.grad((y ** 2).sum() + 0.01 * auxiliary, (x, gate, first, second))
+        with torch.no_grad():
+            tell("mixture, forward, PyTorch " + how, measure(layer, finish))
+        tell("mixture, forward and backward, PyTorch " + how, measure(both, finish))
+
+
+def jax_steps(tell):
+    import jax
+    import jax.numpy as jnp
+    jax.config.update("jax_default_matmul_precision", "highest")
+    size = EMBED // HEADS
+
+    def normal(key, *shape):
+        return jax.random.normal(key, shape) * shape[0] ** -0.5
+
+    def weights(key):
+        a, b, c, d, e, f, g = jax.random.split(key, 7)
+        blocks = [{"norms": [(jnp.ones(EMBED), jnp.zeros(EMBED)) for _ in range(2)], "joined": normal(a, EMBED, 3, HEADS, size),
+                   "out": normal(b, HEADS, size, EMBED), "in": (normal(c, EMBED, HIDDEN), jnp.zeros(HIDDEN)),
+                   "back": (normal(d, HIDDEN, EMBED), jnp.zeros(EMBED))} for _ in range(LAYERS)]
+        return {"table": normal(e, WORDS, EMBED), "places": normal(f, SEQUENCE, EMBED), "blocks": blocks,
+                "norm": (jnp.ones(EMBED), jnp.zeros(EMBED)), "head": (normal(g, EMBED, WORDS), jnp.zeros(WORDS))}
+
+    def norm(x, by):
+        centred = x - x.mean(-1, keepdims=True)
+        return centred * jax.lax.rsqrt((centred ** 2).mean(-1, keepdims=True) + 1e-5) * by[0] + by[1]
+
+    def loss(w, ids, following):
+        x = w["table"][ids] + w["places"]
+        for block in w["blocks"]:
+            q, k, v = jnp.einsum("bsm,mjhd->jbshd", norm(x, block["norms"][0]), block["joined"])
+            heads = jax.nn.dot_product_attention(q, k, v, is_causal=True)
+            x = x + jnp.einsum("bshd,hdm->bsm", heads, block["out"])
+            h = jax.nn.gelu(norm(x, block["norms"][1]) @ block["in"][0] + block["in"][1], approximate=False)
+            x = x + h @ block["back"][0] + block["back"][1]
+        scores = norm(x, w["norm"]) @ w["head"][0] + w["head"][1]
+        return -jnp.take_along_axis(jax.nn.log_softmax(scores), following[..., None], -1).mean()
+
+    def step(w, mean, square, t, ids, following):
+        slope = jax.grad(loss)(w, ids, following)
+        t = t + 1
+        mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, slope)
+        square = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, square, slope)
+        rate = 1e-3 * jnp.sqrt(1 - 0.999 ** t) / (1 - 0.9 ** t)
+        return jax.tree.map(lambda x, m, v: x - rate * m / (jnp.sqrt(v) + 1e-8), w, mean, square), mean, square, t
+    w = weights(jax.random.key(1))
+    state = [w, jax.tree.map(jnp.zeros_like, w), jax.tree.map(jnp.zeros_like, w), jnp.zeros(())]
+    ids, following = jax.random.randint(jax.random.key(2), (2, BATCH, SEQUENCE), 0, WORDS)
+    compiled = jax.jit(step, donate_argnums=(0, 1, 2))
+
+    def one():
+        state[:] = compiled(*state, ids, following)
+        return state
+    tell("Transformer step, JAX", measure(one, jax.block_until_ready))
+
+    def mixture(x, gate, first, second):
+        """By products with zeros and ones."""
+        gates = jax.nn.softmax(x @ gate)
+        one = jax.nn.one_hot(jnp.argmax(gates, -1), EXPERTS)
+        two = jax.nn.one_hot(jnp.argmax(jnp.where(one > 0, -1.0, gates), -1), EXPERTS)
+        counts = one.sum(1)
+        g1, g2 = (gates * one).sum(-1), (gates * two).sum(-1)
+
+        def combine(choice, place, weight):
+            at = jax.nn.one_hot((place * choice).sum(-1).astype(int), CAPACITY)
+            return jnp.einsum("gs,gse,gsc->gsec", weight, choice * (place < CAPACITY), at)
+        weights = (combine(one, jnp.cumsum(one, 1) - one, g1 / (g1 + g2))
+                   + combine(two, jnp.cumsum(two, 1) - two + counts[:, None], g2 / (g1 + g2)))
+        sent = jnp.einsum("gsec,gsm->egcm", (weights > 0).astype(x.dtype), x)
+        made = jnp.einsum("egch,ehm->egcm", jax.nn.relu(jnp.einsum("egcm,emh->egch", sent, first)), second)
+        return jnp.einsum("gsec,egcm->gsm", weights, made), (gates.mean(1) * counts).sum() / (GROUPS * EXPERTS * TOKENS)
+
+    def objective(*given):
+        y, auxiliary = mixture(*given)
+        return (y ** 2).sum() + 0.01 * auxiliary
+    given = [0.05 * jax.random.normal(jax.random.key(k), shape) for k, shape in enumerate((
+        (GROUPS, TOKENS, MODEL), (MODEL, EXPERTS), (EXPERTS, MODEL, WIDTH), (EXPERTS, WIDTH, MODEL)))]
+    for name, call in (("forward", jax.jit(mixture)), ("forward and backward", jax.jit(jax.value_and_grad(objective, (0, 1, 2, 3))))):
+        tell(f"mixture, {name}, JAX", measure(lambda: call(*given), jax.block_until_ready))
 
 
 def jax_rows(row):
@@ -176,17 +294,21 @@ def jax_rows(row):
 
 
 PEERS = {"torch": torch_rows, "jax": jax_rows}
+STEPS = {"torch": torch_steps, "jax": jax_steps}
 
 
 def main():
     take = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     take.add_argument("ours", nargs="?", help="what bench_device printed")
     take.add_argument("--peers", choices=PEERS, nargs="+", default=list(PEERS))
-    take.add_argument("--steps", action="store_true", help="a step of a Transformer in PyTorch instead, eager and compiled")
+    take.add_argument("--steps", action="store_true", help="a step of a Transformer and a mixture of experts instead")
     asked = take.parse_args()
     if asked.steps:
-        for compiled in (False, True):
-            print(f"Transformer step, PyTorch {'compiled' if compiled else 'eager'}: {torch_steps(compiled) * 1e3:.2f} ms", flush=True)
+        for peer in asked.peers:
+            try:
+                STEPS[peer](lambda name, seconds: print(f"{name}: {seconds * 1e3:.2f} ms", flush=True))
+            except Exception as error:  # the other one is measured all the same
+                print(f"{peer}: {str(error).splitlines()[0]}", flush=True)
         return
     ours = {}
     if asked.ours:

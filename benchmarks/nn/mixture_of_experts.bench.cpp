@@ -31,7 +31,10 @@ using ByGroup = Tensor<_, data, _, _>;
 using ByExpert = Tensor<data, _, _, _>;
 using Weights = ExpertWeights<Tensor<_, _>, Tensor<data, _, _>, Tensor<data, _, _>>;
 
-constexpr Index groups = 8, tokens = 256, embed = 256, experts = 8, hidden = 1024, capacity = 64;
+// On a device: 8 groups of 2048 tokens, M 1024, H 4096, capacity 512, which fill it.
+constexpr Index large = kernels_on_host ? 1 : 4;
+constexpr Index groups = 8, tokens = kernels_on_host ? 256 : 2048, embed = 256 * large, experts = 8,
+                hidden = 1024 * large, capacity = tokens / 4;
 
 struct Problem {
   ProcessMesh<Grid> mesh;
