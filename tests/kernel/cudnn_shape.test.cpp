@@ -45,7 +45,7 @@ Index product(const Dims& dims) {
   return all;
 }
 
-/// What cudnnConvolutionForward, -BackwardData and -BackwardFilter document, of descriptors that
+/// What cudnnConvolutionForward and -BackwardFilter document, of descriptors that
 /// they accept.
 void convolve_as_cudnn(const CudnnShape& s, float* x, float* w, float* y) {
   const int spatial = s.padding.size(), rank = spatial + 2;
@@ -81,7 +81,6 @@ void convolve_as_cudnn(const CudnnShape& s, float* x, float* w, float* y) {
     for (const int extent : dims) extents.push_back(extent);
     for_each_index(extents, [&](const Extents& i) { to[offset_of(i, by)] = 0; });
   };
-  if (s.written() == CudnnTensor::in) fill(s.in, s.in_strides, x);
   if (s.written() == CudnnTensor::out) fill(s.out, s.out_strides, y);
   if (s.written() == CudnnTensor::kernel) std::fill_n(w, product(s.kernel), 0.0f);
   for_each_index(results, [&](const Extents& i) {
@@ -97,7 +96,6 @@ void convolve_as_cudnn(const CudnnShape& s, float* x, float* w, float* y) {
         tap += (s.reversed ? taps[d + 1] - 1 - t[d + 1] : t[d + 1]) * strides[d + 2];
       }
       if (s.function == CudnnFunction::forward) y[to] += w[tap] * x[from];
-      if (s.function == CudnnFunction::by_data) x[from] += w[tap] * y[to];
       if (s.function == CudnnFunction::by_kernel) w[tap] += x[from] * y[to];
     });
   });
@@ -118,7 +116,7 @@ void run(const CudnnCall& call, Floats& in, Floats& kernel, Floats& out) {
   };
   Floats x = filled(s.in), w = filled(s.kernel), y = filled(s.out);
   const CudnnTensor written = s.written();
-  if (call.in_copy && written != CudnnTensor::in) copy_plainly(*call.in_copy, *user.in, x);
+  if (call.in_copy) copy_plainly(*call.in_copy, *user.in, x);
   if (call.kernel_copy && written != CudnnTensor::kernel)
     copy_plainly(*call.kernel_copy, *user.kernel, w);
   if (call.out_copy && written != CudnnTensor::out) copy_plainly(*call.out_copy, *user.out, y);
@@ -133,7 +131,7 @@ void run(const CudnnCall& call, Floats& in, Floats& kernel, Floats& out) {
       place(call.kernel_copy.has_value(), w, *user.kernel, call.kernel, product(s.kernel)),
       place(call.out_copy.has_value(), y, *user.out, call.out, span_of(s.out, s.out_strides)));
   if (const auto& back = call.copy_of_written())
-    copy_plainly(*back, written == CudnnTensor::in ? x : written == CudnnTensor::out ? y : w, out);
+    copy_plainly(*back, written == CudnnTensor::out ? y : w, out);
 }
 
 /// Compares a way to make a convolution with the portable kernel; returns whether it has any calls.
@@ -154,9 +152,8 @@ bool agrees(Random& random, const detail::LocalConvolve& work, const CudnnWork& 
 
 /// Compares every function, and each of the ways that would be tried; returns whether there is one.
 bool agrees(Random& random, const detail::LocalConvolve& work, Index in, Index kernel, Index out,
-            bool dense, int (&used)[3]) {
-  for (const CudnnFunction function :
-       {CudnnFunction::forward, CudnnFunction::by_data, CudnnFunction::by_kernel})
+            bool dense, int (&used)[2]) {
+  for (const CudnnFunction function : {CudnnFunction::forward, CudnnFunction::by_kernel})
     if (agrees(random, work, detail::cudnn_work(4, work, function, dense), in, kernel, out))
       ++used[static_cast<int>(function)];
   const std::vector<CudnnWork> ways = detail::cudnn_ways(4, work);
@@ -178,7 +175,7 @@ bool reads_anything(const detail::LocalConvolve& work) {
 }
 
 /// Lays out a convolution: features first, last, or any order of dimensions with gaps.
-bool agrees(Random& random, detail::LocalConvolve work, int layout, bool dense, int (&used)[3]) {
+bool agrees(Random& random, detail::LocalConvolve work, int layout, bool dense, int (&used)[2]) {
   const auto lay = [&](Index first, Index second, const auto& spatial, detail::ConvolveLayout& to) {
     Extents extents{first, second};
     for (const Index extent : spatial) extents.push_back(extent);
@@ -464,7 +461,7 @@ TEST_CASE("nothing is not for cuDNN") {
 TEST_CASE("cuDNN's calls for every small window convolve as the portable kernel does") {
   static_cast<void>(&detail::registered_convolve<float>);
   Random random(41);
-  int turn = 0, used[3] = {};
+  int turn = 0, used[2] = {};
   for_each_window(7, [&](Index n, Window window) {
     const Index results = detail::result_extent(n, window);
     if (n == 0 || results == 0) return;
@@ -484,7 +481,7 @@ TEST_CASE("cuDNN's calls for every small window convolve as the portable kernel 
 TEST_CASE("cuDNN's calls convolve as the portable kernel does in any layout, with groups") {
   static_cast<void>(&detail::registered_convolve<float>);
   Random random(42);
-  int used[3] = {};
+  int used[2] = {};
   for (int turn = 0; turn < 3000; ++turn) {
     CAPTURE(turn);
     detail::LocalConvolve w{.groups = pick(random, 0, 2) == 0 ? 2 : 1,

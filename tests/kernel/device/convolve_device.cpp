@@ -39,7 +39,9 @@ template <class T> using Values = Kokkos::View<T*, KernelMemory>;
 enum Kind : int { forward, by_data, by_kernel };
 const char* const kinds[] = {"forward", "by data", "by kernel"};
 
-const char* name_of(CudnnFunction function) { return kinds[static_cast<int>(function)]; }
+const char* name_of(CudnnFunction function) {
+  return kinds[function == CudnnFunction::forward ? forward : by_kernel];
+}
 
 /// How an operand lies: strides of its two first dimensions, and of the spatial ones.
 struct Layout {
@@ -321,7 +323,7 @@ void time_way(const CudnnWork& way, bool chosen, const T* in, const T* kernel, T
   };
   Values<T> of_in, of_kernel, of_out;
   using detail::CudnnTensor;
-  const T* x = place(call.in_copy, user.in, call.in, written == CudnnTensor::in, of_in);
+  const T* x = place(call.in_copy, user.in, call.in, false, of_in);
   const T* w =
       place(call.kernel_copy, user.kernel, call.kernel, written == CudnnTensor::kernel, of_kernel);
   const T* y = place(call.out_copy, user.out, call.out, written == CudnnTensor::out, of_out);
@@ -386,8 +388,7 @@ void large(const std::string& name, const Layer& layer, Kind kind, bool check, C
                static_cast<double>(work.flops()));
 #if defined(KOKKOS_ENABLE_CUDA) && defined(TESSERA_HAVE_CUDNN)
     const std::vector<CudnnWork> ways = detail::cudnn_ways(sizeof(T), work);
-    for (const CudnnFunction function :
-         {CudnnFunction::forward, CudnnFunction::by_data, CudnnFunction::by_kernel})
+    for (const CudnnFunction function : {CudnnFunction::forward, CudnnFunction::by_kernel})
       for (const bool dense : {false, true}) {
         const CudnnWork way = detail::cudnn_work(sizeof(T), work, function, dense);
         if (way.calls.empty()) continue;

@@ -118,9 +118,7 @@ class CudnnConvolution {
   }
 
   template <class F> std::invoke_result_t<F, CudnnForward> with_function(F f) const {
-    return shape_.function == CudnnFunction::forward   ? f(CudnnForward())
-           : shape_.function == CudnnFunction::by_data ? f(CudnnByData())
-                                                       : f(CudnnByKernel());
+    return shape_.function == CudnnFunction::forward ? f(CudnnForward()) : f(CudnnByKernel());
   }
   /// Returns the choices, the best first. Where they differ in their sums, all processes choose the
   /// same one: it is not measured which is faster.

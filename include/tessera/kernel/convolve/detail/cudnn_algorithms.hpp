@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// cuDNN 9's three functions of a convolution under the same names: what its heuristics recommend,
-/// the memory that an algorithm wants, and the call. cudnn.hpp chooses among the algorithms.
-/// (These functions of cuDNN are called legacy: they need no description as a graph, and no
-/// compiler at run time.)
+/// cuDNN 9's functions of a convolution and of its gradient by the kernel under the same names:
+/// what its heuristics recommend, the memory that an algorithm wants, and the call. cudnn.hpp
+/// chooses among the algorithms. (These functions of cuDNN are called legacy: they need no
+/// description as a graph, and no compiler at run time.)
 ///
 ///     for (const CudnnChoice& c : cudnn_choices<CudnnForward>(handle, tensors, math)) ...
 ///
@@ -75,34 +75,6 @@ struct CudnnForward {
                                    t.window.get(), static_cast<Algorithm>(choice.algorithm),
                                    a.workspace, choice.workspace, a.zero, t.out.get(),
                                    const_cast<void*>(a.out));
-  }
-};
-
-struct CudnnByData {
-  using Algorithm = cudnnConvolutionBwdDataAlgo_t;
-  using Found = cudnnConvolutionBwdDataAlgoPerf_t;
-  static constexpr Algorithm plain = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
-  static constexpr Algorithm allowed[] = {plain};  // number 0 adds with atomics
-
-  static cudnnStatus_t most(cudnnHandle_t handle, int* count) {
-    return cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle, count);
-  }
-  static cudnnStatus_t find(cudnnHandle_t handle, const CudnnTensors& t, int most, int* count,
-                            Found* found) {
-    return cudnnGetConvolutionBackwardDataAlgorithm_v7(
-        handle, t.kernel.get(), t.out.get(), t.window.get(), t.in.get(), most, count, found);
-  }
-  static cudnnStatus_t workspace(cudnnHandle_t handle, const CudnnTensors& t, Algorithm algorithm,
-                                 std::size_t* bytes) {
-    return cudnnGetConvolutionBackwardDataWorkspaceSize(
-        handle, t.kernel.get(), t.out.get(), t.window.get(), t.in.get(), algorithm, bytes);
-  }
-  static cudnnStatus_t run(cudnnHandle_t handle, const CudnnTensors& t, const CudnnChoice& choice,
-                           const CudnnArguments& a) {
-    return cudnnConvolutionBackwardData(handle, a.one, t.kernel.get(), a.kernel, t.out.get(), a.out,
-                                        t.window.get(), static_cast<Algorithm>(choice.algorithm),
-                                        a.workspace, choice.workspace, a.zero, t.in.get(),
-                                        const_cast<void*>(a.in));
   }
 };
 

@@ -14,10 +14,10 @@
 
 namespace tessera::detail {
 
-/// A convolution, or one of its gradients. All three have the tensors of the convolution: `in`
+/// A convolution, or its gradient by the kernel. Both have the tensors of the convolution: `in`
 /// (cuDNN's x), `kernel` (w) and `out` (y), or gradients in their places.
-enum class CudnnFunction : std::uint8_t { forward, by_data, by_kernel };
-enum class CudnnTensor : std::uint8_t { in, kernel, out };
+enum class CudnnFunction : std::uint8_t { forward, by_kernel };
+enum class CudnnTensor : std::uint8_t { kernel, out };
 
 /// The properties for which a call is compiled. Extents are images, features and spatial ones; for
 /// the kernel output features, input features of a group and taps.
@@ -33,9 +33,7 @@ struct CudnnShape {
 
   /// Returns the tensor that the function writes; it reads the others.
   CudnnTensor written() const {
-    return function == CudnnFunction::forward   ? CudnnTensor::out
-           : function == CudnnFunction::by_data ? CudnnTensor::in
-                                                : CudnnTensor::kernel;
+    return function == CudnnFunction::forward ? CudnnTensor::out : CudnnTensor::kernel;
   }
   /// Returns the multiplications and additions, including those with padding.
   double flops() const {
@@ -56,10 +54,7 @@ struct CudnnCall {
 
   /// Returns the copy from the library's memory after the call, if there is one.
   const std::optional<StridedCopy>& copy_of_written() const {
-    const CudnnTensor tensor = shape.written();
-    return tensor == CudnnTensor::in    ? in_copy
-           : tensor == CudnnTensor::out ? out_copy
-                                        : kernel_copy;
+    return shape.written() == CudnnTensor::out ? out_copy : kernel_copy;
   }
 };
 
@@ -72,15 +67,14 @@ struct CudnnWork {
 
 /// Which operands of a LocalConvolve are a function's tensors: its input, its kernel or its result.
 /// A gradient by kernel reads the images and, as the LocalConvolve's kernel, the gradient of the
-/// convolution's result, and its result is the gradient of the kernel. A gradient by data has the
-/// convolution's result for an input.
+/// convolution's result, and its result is the gradient of the kernel. (A gradient by data is a
+/// convolution.)
 template <class Operand> struct CudnnOperands { Operand in, kernel, out; };
 template <class Operand>
 CudnnOperands<Operand> cudnn_operands(CudnnFunction function, const Operand& in,
                                       const Operand& kernel, const Operand& out) {
-  return function == CudnnFunction::forward   ? CudnnOperands<Operand>{in, kernel, out}
-         : function == CudnnFunction::by_data ? CudnnOperands<Operand>{out, kernel, in}
-                                              : CudnnOperands<Operand>{in, out, kernel};
+  return function == CudnnFunction::forward ? CudnnOperands<Operand>{in, kernel, out}
+                                            : CudnnOperands<Operand>{in, out, kernel};
 }
 
 }  // namespace tessera::detail

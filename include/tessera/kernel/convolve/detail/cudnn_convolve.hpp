@@ -74,14 +74,14 @@ class CudnnConvolve {
       const CudnnCall& call = made.way.calls[i];
       const CudnnTensor written = call.shape.written();
       const auto user = cudnn_operands<const void*>(call.shape.function, in, kernel, out);
-      const void* x = tensor(call.in_copy, user.in, call.in, device.in, written == CudnnTensor::in);
+      const void* x = tensor(call.in_copy, user.in, call.in, device.in, false);
       const void* w = tensor(call.kernel_copy, user.kernel, call.kernel, device.kernel,
                              written == CudnnTensor::kernel);
       const void* y =
           tensor(call.out_copy, user.out, call.out, device.out, written == CudnnTensor::out);
       if (!made.convolutions[made.of_call[i]].run(device, x, w, y)) return false;
       if (const auto& back = call.copy_of_written())
-        copy(*back, written == CudnnTensor::in ? x : written == CudnnTensor::out ? y : w, out);
+        copy(*back, written == CudnnTensor::out ? y : w, out);
     }
     return true;
   }

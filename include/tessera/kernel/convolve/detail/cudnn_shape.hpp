@@ -9,9 +9,8 @@
 ///     for (const CudnnCall& call : cudnn_work(4, work, forward, false).calls) ...  // none: cannot
 ///
 /// Laws: each result that reads an element is written once by the calls, and no other result is; if
-/// there are others, zeros are written first (a gradient by data writes them itself). A call reads
-/// and writes at multiples of cudnn_alignment bytes, and no tensor of it spans more than cudnn_most
-/// elements.
+/// there are others, zeros are written first. A call reads and writes at multiples of
+/// cudnn_alignment bytes, and no tensor of it spans more than cudnn_most elements.
 #include <limits>
 #include <optional>
 #include <utility>
@@ -82,38 +81,14 @@ class CudnnWorkMaker {
       const WindowReads& dim = s_.dim[d];
       if (dim.elements <= 0 || dim.results <= 0 || dim.taps <= 0) return false;
       if (max_of(dim.elements, max_of(dim.results, dim.taps)) > cudnn_most) return false;
-      if (function_ == CudnnFunction::by_data) {
-        if (!add_whole(dim, sides_[d])) return false;
-      } else {
-        if (dim.by_result.step > cudnn_most_calls) return false;
-        for (const ConvolveSide& side : sides_of(dim, covered_))
-          if (!add_symmetric_sides(side, dim.elements, function_ == CudnnFunction::by_kernel,
-                                   cudnn_most_calls, sides_[d], covered_))
-            return false;
-      }
+      if (dim.by_result.step > cudnn_most_calls) return false;
+      for (const ConvolveSide& side : sides_of(dim, covered_))
+        if (!add_symmetric_sides(side, dim.elements, function_ == CudnnFunction::by_kernel,
+                                 cudnn_most_calls, sides_[d], covered_))
+          return false;
       for (const ConvolveSide& side : sides_[d])
         if (max_of(side.stride, max_of(side.dilation, side.low)) > cudnn_most) return false;
     }
-    return true;
-  }
-
-  /// Appends a dimension as that of a gradient by data: of a convolution with the taps turned
-  /// around, whose stride is the dilation of the base. Returns false where it is none.
-  static bool add_whole(const WindowReads& dim, std::vector<ConvolveSide>& sides) {
-    // Here result y reads element e at tap t where y - low + t * dilation == e * base. There
-    // element y was read for result e at tap taps-1-t: y == e * base - padding + (taps-1-t) *
-    // dilation.
-    const Index reach = (dim.taps - 1) * dim.dilation, padding = reach - dim.low;
-    const Index base = dim.by_tap.base, room = dim.results + 2 * padding - reach - 1;
-    if (dim.stride != 1 || padding < 0 || padding > reach || room < 0) return false;
-    if (room / base + 1 != dim.elements) return false;
-    sides.push_back({.count = dim.results,
-                     .taps = dim.taps,
-                     .elements = dim.elements,
-                     .stride = base,
-                     .dilation = dim.taps == 1 ? 1 : dim.dilation,
-                     .low = padding,
-                     .high = padding});
     return true;
   }
 
@@ -153,9 +128,6 @@ class CudnnWorkMaker {
       kernel.strides = {s_.kernel_in, s_.kernel_out};
       out.dims = {g * outs, s_.batch};
       out.strides = {s_.out_feature, s_.out_batch};
-    } else if (function_ == CudnnFunction::by_data) {
-      kernel.dims = {g * ins, outs};
-      kernel.strides = {s_.kernel_in, s_.kernel_out};
     }
     CudnnCall call;
     call.shape.function = function_;
@@ -176,7 +148,6 @@ class CudnnWorkMaker {
       call.shape.strides.push_back(static_cast<int>(by_kernel ? side.dilation : side.stride));
       call.shape.dilations.push_back(static_cast<int>(by_kernel ? side.stride : side.dilation));
     }
-    if (function_ == CudnnFunction::by_data) turn(kernel);
     return add_calls(call, cudnn_operands(function_, in, kernel, out));
   }
 
@@ -195,11 +166,9 @@ class CudnnWorkMaker {
       o.in.dims[0] = o.out.dims[0] = min_of(images, all - n);
       part.shape.in = ints(o.in.dims);
       part.shape.out = ints(o.out.dims);
-      const CudnnTensor written = part.shape.written();
-      part.shape.in_strides =
-          set_operand(o.in, last, part.in, part.in_copy, written == CudnnTensor::in);
-      part.shape.out_strides =
-          set_operand(o.out, last, part.out, part.out_copy, written == CudnnTensor::out);
+      part.shape.in_strides = set_operand(o.in, last, part.in, part.in_copy, false);
+      part.shape.out_strides = set_operand(o.out, last, part.out, part.out_copy,
+                                           part.shape.written() == CudnnTensor::out);
       work_.calls.push_back(part);
       o.in.offset += images * o.in.strides[0];
       o.out.offset += images * o.out.strides[0];
