@@ -102,10 +102,14 @@ concept NamesNumbers = requires(const F& f, ToldNumbers& told) {
 #ifndef TESSERA_CLEARS_PADDING
 #define TESSERA_CLEARS_PADDING 0
 #endif
+/// Whether F is one number, with no padding: the byte of a function of an empty one is padding too.
 template <class F>
-inline constexpr bool has_bytes =
-    !std::is_empty_v<F> && std::is_trivially_copyable_v<F> && sizeof(F) <= 64 &&
-    (TESSERA_CLEARS_PADDING || sizeof(F) == alignof(F));
+inline constexpr bool is_one_number = sizeof(F) == alignof(F) &&
+                                      (sizeof(F) > 1 ||
+                                       std::has_unique_object_representations_v<F>);
+template <class F>
+inline constexpr bool has_bytes = !std::is_empty_v<F> && std::is_trivially_copyable_v<F> &&
+                                  sizeof(F) <= 64 && (TESSERA_CLEARS_PADDING || is_one_number<F>);
 
 template <class F> void tell_numbers(const void* function, ToldNumbers& told) {
   const F& f = *static_cast<const F*>(function);
