@@ -8,11 +8,13 @@
 ///     copy_between(DType::f32, {pointer, true}, {block, false}, &box, 1);   // host to device
 ///
 /// Laws: the same elements arrive whichever memory each side lies in.
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include <tessera/comm/device_memory.hpp>
 #include <tessera/kernel/copy/copy.hpp>
+#include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/scratch.hpp>
 #include <tessera/tensor/host_copy.hpp>
 
@@ -82,6 +84,22 @@ inline void copy_between(DType type, Side from, Side to, const StridedCopy* copi
                    static_cast<char*>(to.data), box);
     else
       copy_across(type, from, to, box);
+}
+
+/// Copies one element of host memory, of at most 16 bytes, to all that the copies name; what they
+/// read has strides 0. Nothing waits for a device.
+inline void copy_element(DType type, const void* element, Side to, const StridedCopy* copies,
+                         int count) {
+  if constexpr (kernels_on_host) {
+    copy(type, element, to.data, copies, count);
+  } else {
+    if (to.host) return copy_between(type, {const_cast<void*>(element), true}, to, copies, count);
+    std::uint64_t words[2] = {};
+    std::memcpy(words, element, size_of(type));
+    const Scratch<std::uint64_t> carried(2);
+    for (int k = 0; k < 2; ++k) fill(carried.data() + k, 1, words[k]);
+    copy(type, carried.data(), to.data, copies, count);
+  }
 }
 
 }  // namespace tessera::detail

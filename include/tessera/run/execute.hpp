@@ -294,7 +294,7 @@ class Execution : private ExecutionMemory {
       case Action::fill:
         return fill(i);
       case Action::fill_gaps:
-        return copy_between(i.type, outside(), memory(i.to), copies(i), i.count);
+        return copy_element(i.type, outside(), memory(i.to), copies(i), i.count);
       case Action::zero:
         return fill_zeros(data(i.to), i.bytes);
       case Action::copy:
@@ -319,14 +319,14 @@ class Execution : private ExecutionMemory {
   const Call& call(int number) const { return list_.calls[static_cast<std::size_t>(number)]; }
   OnHost on_host(const Instruction& i) { return {memory(i.from).host, memory(i.to).host}; }
   Binding::Bound& bound(int number) { return binding_->calls[static_cast<std::size_t>(number)]; }
-  Side outside() const {
+  const void* outside() const {
     alignas(16) static constexpr std::byte zero[16] = {};
-    return {const_cast<void*>(extras_.fill == nullptr ? zero : extras_.fill), true};
+    return extras_.fill == nullptr ? zero : extras_.fill;
   }
   void fill(const Instruction& i) {
     if (extras_.fill == nullptr) return fill_zeros(data(i.to), i.bytes);
     const StridedCopy all{{i.bytes / static_cast<Index>(size_of(i.type))}, 0, {0}, 0, {1}};
-    copy_between(i.type, outside(), memory(i.to), &all, 1);
+    copy_element(i.type, outside(), memory(i.to), &all, 1);
   }
 
   void start(const Instruction& i) {
