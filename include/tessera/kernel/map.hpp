@@ -26,18 +26,6 @@
 
 namespace tessera::detail {
 
-template <int K, class F, int N, class... Values>
-KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>&, Index, const MapInputs<>&,
-                                 const Values&... values) {
-  return f(values...);
-}
-/// Loads the operands one after the other, then calls f with all of them.
-template <int K, class F, int N, class T, class... Rest, class... Values>
-KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>& shape, Index i,
-                                 const MapInputs<T, Rest...>& in, const Values&... values) {
-  return map_element<K + 1>(f, shape, i, in.rest, values..., in.head[shape.offset(i, K)]);
-}
-
 /// Holds the tiles of one operand that are copied together.
 template <class T> struct MapTile {
   const T* filled = nullptr;

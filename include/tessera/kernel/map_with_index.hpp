@@ -55,15 +55,10 @@ template <class R, class F, class... T> struct MapWithIndex {
   R* out;
   MapInputs<T...> in;
 
-  KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    if constexpr (kernels_on_host)
-      in.apply([&](const T*... p) {
-        run_rows(std::index_sequence_for<T...>{}, begin, end, p..., MapTile<T>{}...);
-      });
-    else
-      for (Index i = begin; i < end; ++i)
-        out[shape.offset(i, operands)] =
-            static_cast<R>(map_element<0>(f, shape, i, in, block.at(i)));
+  void run(Index begin, Index end) const {
+    in.apply([&](const T*... p) {
+      run_rows(std::index_sequence_for<T...>{}, begin, end, p..., MapTile<T>{}...);
+    });
   }
   template <std::size_t... K>
   void run_rows(std::index_sequence<K...>, Index begin, Index end, const T*... p,
@@ -90,6 +85,70 @@ template <class R, class F, class... T> struct MapWithIndex {
   }
 };
 
+/// On a device: an index is a tile, some elements of a row of the block.
+template <class R, class F, class... T> struct MapWithIndexOnDevice {
+  static constexpr int operands = sizeof...(T);
+  static constexpr int width = MapOnDevice<OneResult<R>, F, T...>::width;
+  F f;
+  MapShape<operands> shape;
+  BlockIndex block;
+  R* out;
+  MapInputs<T...> in;
+  Index row, tiles;  // elements of a row, and tiles
+
+  explicit MapWithIndexOnDevice(const MapWithIndex<R, F, T...>& map)
+      : f(map.f),
+        shape(map.shape),
+        block(map.block),
+        out(map.out),
+        in(map.in),
+        row(map.block.rank > 0 ? max_of(1, map.block.extent[map.block.rank - 1]) : 1),
+        tiles(ceil_div(row, width)) {}
+  Index count() const { return shape.size / row * tiles; }
+
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    for (Index i = begin; i < end; ++i) {
+      const Index r = i / tiles, first = (i - r * tiles) * width;
+      tile<0>(in, r * row + first, min_of(width, row - first));
+    }
+  }
+
+ private:
+  template <int K, class S, class... Rest, class... X>
+  KOKKOS_FORCEINLINE_FUNCTION void tile(const MapInputs<S, Rest...>& from, Index at, Index count,
+                                        const X&... x) const {
+    tile<K + 1>(from.rest, at, count, x..., read<K>(from.head, at, count));
+  }
+  template <int K, class... X>
+  KOKKOS_FORCEINLINE_FUNCTION void tile(const MapInputs<>&, Index at, Index count,
+                                        const X&... x) const {
+    const GlobalIndex first = block.at(at);
+    Pack<R, width> made;
+    for (int j = 0; j < width; ++j)
+      made.of[j] = static_cast<R>(f(after(first, j < count ? j : 0), x.of[j]...));
+    if (shape.operand[K].flat) return store_tile(out + at, 1, count, made);
+    for (int j = 0; j < width; ++j)
+      if (j < count) out[shape.offset(at + j, K)] = made.of[j];
+  }
+  template <int K, class S>
+  KOKKOS_FORCEINLINE_FUNCTION Pack<S, width> read(const S* from, Index at, Index count) const {
+    const bool flat = shape.operand[K].flat;
+    if (flat && count == width && is_packed<width>(from + at)) return load_pack<width>(from + at);
+    Pack<S, width> x;
+    for (int j = 0; j < width; ++j) {
+      const Index element = at + (j < count ? j : 0);
+      x.of[j] = from[flat ? element : shape.offset(element, K)];
+    }
+    return x;
+  }
+  /// Returns the index of the element that comes j after the first in its row.
+  KOKKOS_FORCEINLINE_FUNCTION static GlobalIndex after(GlobalIndex index, Index j) {
+    for (int d = 0; d < max_dims; ++d) index.coordinate[d] += d + 1 == index.dims ? j : 0;
+    index.row_major += j;
+    return index;
+  }
+};
+
 /// Writes f(index, in0[...], in1[...], ...) to each element of `out` as kernel/map.hpp's map does,
 /// where index is the element's GlobalIndex: the result is the block at `offset` of a tensor of
 /// `global_extents`. Communication: none.
@@ -101,6 +160,11 @@ void map_with_index(F f, const LocalMap& work, const Extents& offset, const Exte
   const MapWithIndex<R, F, T...> kernel{f, map_shape<sizeof...(T)>(work),
                                         block_index(work.extents, offset, global_extents), out,
                                         MapInputs<T...>(in...)};
-  launch("tessera::map_with_index", kernel.shape.size, 4096, kernel);
+  if constexpr (kernels_on_host) {
+    launch("tessera::map_with_index", kernel.shape.size, 4096, kernel);
+  } else {
+    const MapWithIndexOnDevice<R, F, T...> tiled(kernel);
+    launch("tessera::map_with_index", tiled.count(), 1, tiled);
+  }
 }
 }  // namespace tessera::detail
