@@ -153,8 +153,10 @@ template <class T> struct NormalizeRow {
       if (!at.work.known && at.work.centred) at.mean[row] = f.mean;
     }
     const Index first = row * at.work.n;
-    map_lane(at.x + first, at.y + first, at.work.n, lane, lanes,
-             [&](T x, Index j) { return at.made(x, j, f); });
+    const bool biased = at.work.biased;
+    map_three_of_lane(
+        at.x + first, at.scale, biased ? at.bias : at.scale, at.y + first, at.work.n, lane, lanes,
+        [&](C x, C scale, C bias) { return biased ? f(x, scale, bias) : f(x, scale); });
   }
 };
 

@@ -5,10 +5,17 @@
 /// reads and writes them at once where they are aligned. An index is a tile.
 ///
 ///     launch("tessera::map", kernel.count(), 1, kernel);      // a MapOnDevice
+#include <type_traits>
+
 #include <tessera/kernel/detail/map_shape.hpp>
 #include <tessera/kernel/detail/packs.hpp>
 
 namespace tessera::detail {
+
+template <class F, class... T> struct Promoted;
+/// Whether F is a function of floats that gets half types.
+template <class F> inline constexpr bool is_promoted = false;
+template <class F, class... T> inline constexpr bool is_promoted<Promoted<F, T...>> = true;
 
 /// The operands' pointers, in a form that device code can hold.
 template <class... T> struct MapInputs {
@@ -119,8 +126,23 @@ template <class Out, class F, class... T> struct MapOnDevice {
   KOKKOS_FORCEINLINE_FUNCTION void tile(const MapInputs<>&, Index r, Index first, Index count,
                                         const X&... x) const {
     typename Out::Made made[width];
-    for (int j = 0; j < width; ++j) made[j] = static_cast<typename Out::Made>(f(x.of[j]...));
+    if constexpr (is_promoted<F>)
+      make(f.f, made, widen_pack(x)...);
+    else
+      make(f, made, x...);
     out.store(place(K, r, first), step(K), count, made);
+  }
+  template <class G, class... X>
+  KOKKOS_FORCEINLINE_FUNCTION static void make(const G& g, typename Out::Made (&made)[width],
+                                               const X&... x) {
+    using Wide = std::remove_cvref_t<decltype(g(x.of[0]...))>;
+    if constexpr (std::is_same_v<Wide, float> && width > 1) {
+      Wide wide[width];
+      for (int j = 0; j < width; ++j) wide[j] = g(x.of[j]...);
+      round_pack(wide, made);
+    } else {
+      for (int j = 0; j < width; ++j) made[j] = static_cast<typename Out::Made>(g(x.of[j]...));
+    }
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <tessera/base/dtype.hpp>
 #include <tessera/base/math.hpp>
 
 namespace tessera::detail {
@@ -30,6 +31,49 @@ template <int N, class T> KOKKOS_FORCEINLINE_FUNCTION Pack<T, N> load_pack(const
 template <int N, class T>
 KOKKOS_FORCEINLINE_FUNCTION void store_pack(T* p, const Pack<T, N>& pack) {
   *reinterpret_cast<Pack<T, N>*>(p) = pack;
+}
+
+/// Returns the elements as those are in which they are computed; half types together, where no NaN
+/// needs more than a shift.
+template <class T, int N>
+KOKKOS_FORCEINLINE_FUNCTION Pack<ComputeType<T>, N> widen_pack(const Pack<T, N>& x) {
+  Pack<ComputeType<T>, N> wide;
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    bool numbers = true;
+    for (int j = 0; j < N; ++j) {
+      wide.of[j] = __uint_as_float(static_cast<std::uint32_t>(x.of[j].bits()) << 16);
+      numbers = numbers && wide.of[j] == wide.of[j];
+    }
+    if (numbers) return wide;
+  }
+#endif
+  for (int j = 0; j < N; ++j) wide.of[j] = static_cast<ComputeType<T>>(x.of[j]);
+  return wide;
+}
+/// Rounds elements to R; to half types two at once, where none is a NaN.
+template <class R, class W, int N>
+KOKKOS_FORCEINLINE_FUNCTION void round_pack(const W (&wide)[N], R (&made)[N]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  constexpr bool brain = std::is_same_v<R, bfloat16>;
+  if constexpr (std::is_same_v<W, float> && N % 2 == 0 && (brain || std::is_same_v<R, half>)) {
+    bool numbers = true;
+    for (int j = 0; j < N; ++j) numbers = numbers && wide[j] == wide[j];
+    if (numbers) {
+      for (int j = 0; j < N; j += 2) {
+        std::uint32_t two = 0;
+        if constexpr (brain)
+          asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(wide[j + 1]), "f"(wide[j]));
+        else
+          asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(wide[j + 1]), "f"(wide[j]));
+        made[j] = R::from_bits(static_cast<std::uint16_t>(two));
+        made[j + 1] = R::from_bits(static_cast<std::uint16_t>(two >> 16));
+      }
+      return;
+    }
+  }
+#endif
+  for (int j = 0; j < N; ++j) made[j] = static_cast<R>(wide[j]);
 }
 
 struct NothingAfter {
@@ -107,13 +151,16 @@ KOKKOS_FORCEINLINE_FUNCTION Total blocks_of_lane(const T* row, Index n, Index la
   return sum.total();
 }
 
-/// Returns the sum of f(x) as exactly as its elements are known: those of half types are computed
-/// in float, and may be summed in it a pack at a time.
+/// Returns the sum of f(x) as exactly as its elements are known: half types are computed in float,
+/// and summed in it a pack at a time; floats are summed in double, where a lane's errors are
+/// nothing; other sums are made in blocks.
 template <class Total, class T, class F>
 KOKKOS_FORCEINLINE_FUNCTION Total long_sum_of_lane(const T* row, Index n, Index lane, Index lanes,
                                                    const F& f) {
   if constexpr (sizeof(T) == 2 && !std::is_integral_v<T>)
     return sum_of_lane<Total>(row, n, lane, lanes, f);
+  else if constexpr (std::is_same_v<T, float> && std::is_same_v<Total, double>)
+    return sum_of_lane<Total>(row, n, lane, lanes, [&](T x) { return static_cast<Total>(f(x)); });
   else
     return blocks_of_lane<Total>(row, n, lane, lanes, f);
 }
@@ -135,6 +182,30 @@ KOKKOS_FORCEINLINE_FUNCTION void map_lane(const T* row, R* to, Index n, Index la
     done = packs * size;
   }
   for (Index i = done + lane; i < n; i += lanes) to[i] = f(row[i], i);
+}
+
+/// Writes f(x, a, b) of the same elements of three rows to another one; the same lane for all.
+template <class T, class F>
+KOKKOS_FORCEINLINE_FUNCTION void map_three_of_lane(const T* row, const T* a, const T* b, T* to,
+                                                   Index n, Index lane, Index lanes, const F& f) {
+  using C = ComputeType<T>;
+  constexpr int size = pack_size<T>;
+  Index done = 0;
+  if (is_packed<size>(row) && is_packed<size>(a) && is_packed<size>(b) && is_packed<size>(to)) {
+    for (Index p = lane; p < n / size; p += lanes) {
+      const Pack<C, size> x = widen_pack(load_pack<size>(row + p * size));
+      const Pack<C, size> y = widen_pack(load_pack<size>(a + p * size));
+      const Pack<C, size> z = widen_pack(load_pack<size>(b + p * size));
+      C wide[size];
+      for (int j = 0; j < size; ++j) wide[j] = f(x.of[j], y.of[j], z.of[j]);
+      Pack<T, size> made;
+      round_pack(wide, made.of);
+      store_pack<size>(to + p * size, made);
+    }
+    done = n / size * size;
+  }
+  for (Index i = done + lane; i < n; i += lanes)
+    to[i] = static_cast<T>(f(static_cast<C>(row[i]), static_cast<C>(a[i]), static_cast<C>(b[i])));
 }
 
 }  // namespace tessera::detail
