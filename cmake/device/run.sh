@@ -62,8 +62,9 @@ for wanted in "$@"; do
       ;;
     steps)
       [ ! -x "$package/bin/bench_transformer" ] || part transformer 60 bench_transformer
-      part transformer.torch 120 env -u LD_LIBRARY_PATH python3 benchmarks/device/peers.py --steps
-      cat "$results"/transformer*.txt
+      [ ! -x "$package/bin/bench_mixture_of_experts" ] || part mixture 60 bench_mixture_of_experts
+      part steps.peers 200 env -u LD_LIBRARY_PATH python3 benchmarks/device/peers.py --steps --peers ${PEERS:-torch jax}
+      cat "$results"/{transformer,mixture,steps.peers}.txt
       ;;
     *) echo "run.sh: there is no part $wanted" >&2 ;;
   esac
