@@ -18,19 +18,21 @@ using PullBackTable = std::unordered_map<const void*, PullBackOf>;
 #if defined(TESSERA_KERNEL_PARTS)
 /// Adds the functions of a part of the element types (base/compiled.hpp).
 template <int Part> void add_known_functions_of_part(PullBackTable& table);
+#else
+void add_all_known_functions(PullBackTable& table);  ///< known_functions.hpp
+#endif
 
+#if TESSERA_BODIES
+#if defined(TESSERA_KERNEL_PARTS)
 template <int... Part>
 void add_known_functions_of_parts(PullBackTable& table, std::integer_sequence<int, Part...>) {
   (add_known_functions_of_part<Part>(table), ...);
 }
 inline void add_all_known_functions(PullBackTable& table) {
   // Parts beyond the six element types that have derivatives would be empty.
-  add_known_functions_of_parts(
-      table,
-      std::make_integer_sequence<int, (TESSERA_KERNEL_PARTS < 6 ? TESSERA_KERNEL_PARTS : 6)>());
+  constexpr int parts = TESSERA_KERNEL_PARTS < 6 ? TESSERA_KERNEL_PARTS : 6;
+  add_known_functions_of_parts(table, std::make_integer_sequence<int, parts>());
 }
-#else
-void add_all_known_functions(PullBackTable& table);  ///< known_functions.hpp
 #endif
 
 inline const PullBackTable& known_pull_backs() {
@@ -42,7 +44,6 @@ inline const PullBackTable& known_pull_backs() {
   return known;
 }
 
-#if TESSERA_BODIES
 TESSERA_FUNCTION PullBack pull_back(const MapKernel& kernel, int asked) {
   if (kernel.pull != nullptr) return kernel.pull(kernel.context, asked);
   const auto found = known_pull_backs().find(kernel.identity);
