@@ -512,7 +512,7 @@ std::string program_case(const std::shared_ptr<MeshCore>& core, Random& random,
   // Some limits are small, and keep moves from being shared, joined or started early.
   const Index limit = random.chance(70) ? max_int64 : 1000 + 200 * random.below(30);
   // A choice lets operators sum in another order.
-  const bool choose = random.chance(30);
+  const bool choose = random.chance(15);
   if (choose) rounding = std::max(rounding, 1e-9);
   auto compiled = compile(
       function, {.choose = choose ? std::optional(ChooseOptions{.steps = 20}) : std::nullopt,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: choose
 // Choosing shardings: against every assignment of small programs, against what a plain deduction
 // costs, with limits, and for models whose bytes XLA's partitioners were measured for.
 #include <doctest/doctest.h>

@@ -82,6 +82,33 @@ class ChoiceQuestion : public FreeTensors {
         of.ways->begin(), of.ways->end(),
         [&](const PricedWay& one, const PricedWay& other) { return price(one) < price(other); });
   }
+  /// Returns the ways of operator i, and their variable; null, -1 where it has no choice.
+  const std::vector<PricedWay>* ways(int i) const {
+    return operators_[static_cast<std::size_t>(i)].ways;
+  }
+  int way_variable(int i) const { return operators_[static_cast<std::size_t>(i)].variable; }
+  /// Returns the price of reading a tensor under another sharding.
+  Cost read(const TensorDesc& x, const Home& from, const Sharding& to, const Contract& contract) {
+    const Cost cost = prices_.toll(x, from.sharding, to, contract);
+    return from.copy ? std::min(cost, prices_.toll(x, *from.copy, to, contract)) : cost;
+  }
+  /// Returns the least price of an operator of one tensor from a place to a sharding: of its plan,
+  /// or by one of its ways.
+  Cost whole(int i, const ProgramEntry& e, const TensorDesc& x, const TensorDesc& result,
+             const Home& home, const Sharding& out) {
+    const bool own = makes_own(e);
+    const auto from = [&](const Sharding& s) {
+      Cost least = prices_.direct(e, {{x.type, x.extents, s}}, out, own);
+      for (const PricedWay& way : *operators_[static_cast<std::size_t>(i)].ways)
+        if (!own || !way.returns_operand)
+          least = std::min(
+              least,
+              add_costs(way.cost, add_costs(prices_.toll(x, s, way.way.operands[0], e.contract),
+                                            prices_.toll(result, way.way.out, out, e.contract))));
+      return least;
+    };
+    return home.copy ? std::min(from(home.sharding), from(*home.copy)) : from(home.sharding);
+  }
   const Program& program() const { return program_; }
 
  private:
@@ -151,11 +178,6 @@ class ChoiceQuestion : public FreeTensors {
     for (const Home& home : domain)
       costs.push_back(home.copy ? prices_.toll(tensor.desc, home.sharding, *home.copy, {}) : 0);
     variables_.back() = network_.add_variable(costs);
-  }
-  /// Returns the price of reading a tensor under another sharding.
-  Cost read(const TensorDesc& x, const Home& from, const Sharding& to, const Contract& contract) {
-    const Cost cost = prices_.toll(x, from.sharding, to, contract);
-    return from.copy ? std::min(cost, prices_.toll(x, *from.copy, to, contract)) : cost;
   }
   /// Adds a price for each place of tensor t and each value of a variable.
   template <class Toll> void add_tolls(int t, int variable, std::size_t count, const Toll& toll) {
@@ -233,23 +255,6 @@ class ChoiceQuestion : public FreeTensors {
       network_.add_costs(variable(to), costs);
     else
       fixed_ = add_costs(fixed_, costs[0]);
-  }
-  /// Returns the least price of an operator of one tensor from a place to a sharding: of its plan,
-  /// or by one of its ways.
-  Cost whole(int i, const ProgramEntry& e, const TensorDesc& x, const TensorDesc& result,
-             const Home& home, const Sharding& out) {
-    const bool own = makes_own(e);
-    const auto from = [&](const Sharding& s) {
-      Cost least = prices_.direct(e, {x.type, x.extents, s}, out, own);
-      for (const PricedWay& way : *operators_[static_cast<std::size_t>(i)].ways)
-        if (!own || !way.returns_operand)
-          least = std::min(
-              least,
-              add_costs(way.cost, add_costs(prices_.toll(x, s, way.way.operands[0], e.contract),
-                                            prices_.toll(result, way.way.out, out, e.contract))));
-      return least;
-    };
-    return home.copy ? std::min(from(home.sharding), from(*home.copy)) : from(home.sharding);
   }
   void add_operator(int i) {
     const ProgramEntry& e = program_.entry(i);

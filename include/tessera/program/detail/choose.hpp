@@ -19,6 +19,7 @@
 #include <tessera/plan/text.hpp>
 #include <tessera/program/choice.hpp>
 #include <tessera/program/detail/choice_question.hpp>
+#include <tessera/program/detail/refined_choice.hpp>
 #include <tessera/program/detail/under_choice.hpp>
 #include <tessera/program/explain.hpp>
 #include <tessera/program/peak.hpp>
@@ -66,14 +67,17 @@ TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planni
     choice.solution = solve(question->network(), solving);
     if (tries == 0) choice.bound = add_costs(choice.solution.bound, question->fixed());
     if (!choice.solution.found()) return choice;
-    Program made = detail::UnderChoice(*question, choice.solution.assignment, planning).make();
+    Assignment assignment = choice.solution.assignment;
+    if (flops == max_int64 && memory == max_int64)
+      assignment = detail::RefinedChoice(*question, std::move(assignment)).make();
+    Program made = detail::UnderChoice(*question, assignment, planning).make();
     if (detail::keeps_limits(made, options)) {
       const Cost cost = price_of(made);
       if (within && cost >= choice.cost) return choice;
       choice.cost = cost;
       choice.program = std::move(made);
       for (std::size_t t = 0; t < choice.chosen.size(); ++t)
-        choice.chosen[t] = question->home(static_cast<int>(t), choice.solution.assignment).sharding;
+        choice.chosen[t] = question->home(static_cast<int>(t), assignment).sharding;
       return choice;
     }
     // What the network leaves out, such as copies within an operator, is taken off the limit.

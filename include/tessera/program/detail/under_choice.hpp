@@ -148,8 +148,8 @@ class UnderChoice : ProgramEdit {
     const Operation direct = e.operation->with_result(home(e.result));
     if (e.operands.size() == 1 && sources[0].copy) {  // it may read both
       const Source own{desc_at_home(e.operands[0])};
-      if (prices.direct(e, own.desc, home(e.result), false) <=
-          prices.direct(e, sources[0].desc, home(e.result), false))
+      if (prices.direct(e, {own.desc}, home(e.result), false) <=
+          prices.direct(e, {sources[0].desc}, home(e.result), false))
         sources[0] = own, as_it_lies[0] = own.desc;
     }
     const auto plan_of = [&](const Operation& operation, const TensorDescs& descs) {

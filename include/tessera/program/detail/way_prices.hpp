@@ -74,16 +74,17 @@ class Prices {
     }
     return at->second;
   }
-  /// Returns the price of an operator's plan from one tensor to a result under a sharding; `own`:
-  /// the result is not the operand.
-  Cost direct(const ProgramEntry& e, const TensorDesc& x, const Sharding& out, bool own) {
+  /// Returns the price of an operator's plan from these tensors to a result under a sharding;
+  /// `own`: the result is not an operand.
+  Cost direct(const ProgramEntry& e, const TensorDescs& x, const Sharding& out, bool own) {
     Digest digest;
     digest.add(e.operation->with_result(out).digest());
-    add_to(digest, x);
+    for (const TensorDesc& one : x) add_to(digest, one);
+    add_to(digest, e.plan->destination);
     digest.add(e.contract.bits());
     const auto [at, fresh] = tolls_.try_emplace(digest.value(), 0);
     if (fresh) {
-      const auto made = plan(e.operation->with_result(out), {x}, e.plan->destination, e.contract);
+      const auto made = plan(e.operation->with_result(out), x, e.plan->destination, e.contract);
       at->second = made == nullptr || (own && returns_operand(*made)) ? infeasible : of(*made);
     }
     return at->second;

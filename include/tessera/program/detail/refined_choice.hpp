@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A choice made better by plans of whole operators, one tensor after the other.
+///
+///     Assignment better = RefinedChoice(question, solution.assignment).make();
+///
+/// The network prices an operator's moves each by itself. Its plan may take less: a product that is
+/// made in rounds hides the rounds' moves. So each tensor tries its other places, at the prices of
+/// the plans of the operators that have it, until none pays (iterated conditional modes: Besag,
+/// Journal of the Royal Statistical Society B 48, 1986).
+///
+/// Laws: the Program of what is returned costs no more than that of what is given.
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <tessera/program/detail/choice_question.hpp>
+
+namespace tessera::detail {
+
+class RefinedChoice {
+ public:
+  RefinedChoice(ChoiceQuestion& question, Assignment assignment)
+      : question_(question),
+        at_(std::move(assignment)),
+        operators_of_(question.program().tensors().size()) {
+    const Program& program = question_.program();
+    for (int i = 0; i < program.size(); ++i) {
+      const ProgramEntry& e = program.entry(i);
+      const auto note = [&](int t) {
+        std::vector<int>& all = operators_of_[static_cast<std::size_t>(t)];
+        if (t >= 0 && (all.empty() || all.back() != i)) all.push_back(i);
+      };
+      for (const int t : e.operands) note(t);
+      if (e.result >= 0) note(e.result);
+      for (const int t : e.also) note(t);
+    }
+  }
+
+  Assignment make() {
+    for (int sweep = 0; sweep < 4; ++sweep) {
+      bool changed = false;
+      for (std::size_t t = 0; t < operators_of_.size(); ++t)
+        changed = improve(static_cast<int>(t)) || changed;
+      if (!changed) break;
+    }
+    return at_;
+  }
+
+ private:
+  /// Puts a tensor where it and its operators cost least; returns whether that is elsewhere.
+  bool improve(int t) {
+    const int v = question_.variable(t);
+    if (v < 0) return false;
+    int& place = at_[static_cast<std::size_t>(v)];
+    const int before = place;
+    Cost least = price_at(t);
+    Assignment best = at_;
+    for (int i = 0; i < static_cast<int>(question_.domain(t).size()); ++i) {
+      if (i == before) continue;
+      place = i;
+      if (const Cost cost = price_at(t); cost < least) {
+        least = cost;
+        best = at_;
+      }
+    }
+    at_ = std::move(best);
+    return at_[static_cast<std::size_t>(v)] != before;
+  }
+  /// Returns the price of a tensor's copy and of the operators that have it, whose ways become the
+  /// best ones.
+  Cost price_at(int t) {
+    const Home& home = question_.home(t, at_);
+    Cost cost = home.copy ? question_.prices().toll(question_.program().tensor(t).desc,
+                                                    home.sharding, *home.copy, {})
+                          : 0;
+    for (const int i : operators_of_[static_cast<std::size_t>(t)]) cost = add_costs(cost, price(i));
+    return cost;
+  }
+  Cost price(int i) {
+    const ProgramEntry& e = question_.program().entry(i);
+    if (question_.ways(i) == nullptr) return price_without_ways(e);
+    const TensorDesc result = e.plan->result_desc();
+    const Sharding& out = question_.home(e.result, at_).sharding;
+    if (question_.way_variable(i) < 0)
+      return question_.whole(i, e, e.plan->slots[0].desc, result,
+                             question_.home(e.operands[0], at_), out);
+    const std::vector<PricedWay>& ways = *question_.ways(i);
+    std::size_t best = 0;
+    Cost least = infeasible;
+    for (std::size_t w = 0; w < ways.size(); ++w)
+      if (const Cost cost = price_in_way(e, ways[w], result, out); cost < least) {
+        least = cost;
+        best = w;
+      }
+    at_[static_cast<std::size_t>(question_.way_variable(i))] = static_cast<int>(best);
+    if (!is_feasible(least)) return least;
+    TensorDescs sources;  // as the Program reads them in that way
+    for (int k = 0; k < e.operands.size(); ++k) {
+      const Home& home = question_.home(e.operands[k], at_);
+      TensorDesc x = e.plan->slots[k].desc;
+      const auto toll = [&](const Sharding& s) {
+        return question_.prices().toll(x, s, ways[best].way.operands[k], e.contract);
+      };
+      x.sharding = home.copy && toll(*home.copy) < toll(home.sharding) ? *home.copy : home.sharding;
+      sources.push_back(x);
+    }
+    if (!e.also.empty()) return least;
+    return std::min(least, question_.prices().direct(e, sources, out, question_.makes_own(e)));
+  }
+  Cost price_in_way(const ProgramEntry& e, const PricedWay& way, const TensorDesc& result,
+                    const Sharding& out) {
+    if (question_.makes_own(e) && way.returns_operand) return infeasible;
+    if (e.plan->destination != Destination::fresh && !(way.way.out == out)) return infeasible;
+    Cost cost = add_costs(way.cost, question_.prices().toll(result, way.way.out, out, e.contract));
+    for (int k = 0; k < e.operands.size(); ++k) {
+      bool again = false;
+      for (int j = 0; j < k; ++j)
+        again =
+            again || (e.operands[j] == e.operands[k] && way.way.operands[j] == way.way.operands[k]);
+      if (!again)
+        cost = add_costs(cost,
+                         question_.read(e.plan->slots[k].desc, question_.home(e.operands[k], at_),
+                                        way.way.operands[k], e.contract));
+    }
+    for (int k = 0; k < e.also.size(); ++k)
+      cost = add_costs(
+          cost, question_.prices().toll(question_.program().tensor(e.also[k]).desc, way.further[k],
+                                        question_.home(e.also[k], at_).sharding, e.contract));
+    return cost;
+  }
+  /// The moves to and from an operator that stays as it was recorded, or that is a move itself.
+  Cost price_without_ways(const ProgramEntry& e) {
+    if (question_.is_move(e)) {
+      const Cost cost = question_.read(question_.program().tensor(e.operands[0]).desc,
+                                       question_.home(e.operands[0], at_),
+                                       question_.home(e.result, at_).sharding, e.contract);
+      return question_.makes_own(e) && cost == 0 ? infeasible : cost;
+    }
+    Cost cost = 0;
+    for (int k = 0; k < e.operands.size(); ++k) {
+      const TensorDesc& x = e.plan->slots[k].desc;
+      const Home& home = question_.home(e.operands[k], at_);
+      if (!(home.sharding == question_.program().tensor(e.operands[k]).desc.sharding))
+        cost = add_costs(cost, question_.read(x, home, x.sharding, e.contract));
+    }
+    return cost;
+  }
+
+  ChoiceQuestion& question_;
+  Assignment at_;
+  std::vector<std::vector<int>> operators_of_;  ///< of each tensor
+};
+
+}  // namespace tessera::detail
