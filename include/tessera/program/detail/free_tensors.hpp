@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <tessera/program/choice.hpp>
+#include <tessera/program/choose_options.hpp>
 #include <tessera/program/detail/program_edit.hpp>
 
 namespace tessera::detail {
@@ -114,6 +114,8 @@ class FreeTensors : protected ProgramEdit {
         // A copy would communicate for a call that may not.
         if (e.contract.bounded()) alone_[static_cast<std::size_t>(e.operands[k])] = true;
       }
+      if (e.operation == nullptr || !e.plan->halos.empty())  // it reads the very memory
+        for (const int t : e.operands) written_[static_cast<std::size_t>(t)] = true;
       for_each_changed(e, i, [&](int t) {
         written_[static_cast<std::size_t>(t)] = alone_[static_cast<std::size_t>(t)] = true;
       });

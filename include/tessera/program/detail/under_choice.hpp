@@ -128,7 +128,10 @@ class UnderChoice : ProgramEdit {
   void fixed(ProgramEntry e) {
     for (int k = 0; k < e.operands.size(); ++k) {
       const int t = e.operands[k];
-      if (!question_.is_free(t)) continue;
+      if (!question_.is_free(t)) {
+        e.operands[k] = now(t);
+        continue;
+      }
       const Sharding& to = e.plan->slots[k].desc.sharding;
       const Source from = source(t, to, e.contract);
       e.operands[k] = moved(e, tensor_of(e, t, from), from.desc, to);

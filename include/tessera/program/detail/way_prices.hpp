@@ -15,8 +15,11 @@
 #include <vector>
 
 #include <tessera/plan/op/reshard.hpp>
-#include <tessera/program/choice.hpp>
+#include <tessera/plan/process_classes.hpp>
+#include <tessera/program/choose_options.hpp>
+#include <tessera/program/program.hpp>
 #include <tessera/program/ways.hpp>
+#include <tessera/solve/cost.hpp>
 
 namespace tessera::detail {
 
