@@ -15,13 +15,6 @@
 
 namespace tessera::detail {
 
-KOKKOS_FORCEINLINE_FUNCTION std::uint64_t bits_of(double x) {
-  return Kokkos::bit_cast<std::uint64_t>(x);
-}
-KOKKOS_FORCEINLINE_FUNCTION double double_of(std::uint64_t bits) {
-  return Kokkos::bit_cast<double>(bits);
-}
-
 /// As ExpParts, of a double.
 struct DoubleExpParts {
   std::uint64_t n;
@@ -182,7 +175,7 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_gelu(double x) {
   scaled = fused(t, scaled, -0.0540080750340803);
   scaled = fused(t, scaled, -0.03964700840400469);
   scaled = fused(t, scaled, 0.8461123547250693);
-  const double square = y * y, lost = fused(y, y, -square);
+  const auto [square, lost] = square_in_two(y);
   const double rest = fused(-0.5 * lost, scaled, scaled) * above * inverse;
   const DoubleExpParts e = exp_parts(-0.5 * square);
   const double near = double_power_of_two(e.n + 512u), power = fused(near, e.expm1_r, near);

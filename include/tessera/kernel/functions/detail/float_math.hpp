@@ -20,15 +20,9 @@
 #include <Kokkos_Core.hpp>
 
 #include <tessera/kernel/functions/detail/fused.hpp>
+#include <tessera/kernel/functions/detail/sum_of_two.hpp>
 
 namespace tessera::detail {
-
-KOKKOS_FORCEINLINE_FUNCTION std::uint32_t bits_of(float x) {
-  return Kokkos::bit_cast<std::uint32_t>(x);
-}
-KOKKOS_FORCEINLINE_FUNCTION float float_of(std::uint32_t bits) {
-  return Kokkos::bit_cast<float>(bits);
-}
 
 /// Returns c ? a : b in a form that g++ 12 does not turn into a branch, which would prevent
 /// vectorising a loop.
@@ -170,7 +164,8 @@ KOKKOS_FORCEINLINE_FUNCTION float gelu_of_common(float x) {
 /// -0.
 KOKKOS_FORCEINLINE_FUNCTION float gelu_far_below(float x) {
   const float size = magnitude_of(x), y = choose(size < 14.6f, size, 14.6f);
-  const float square = y * y, lost = fused(y, y, -square), s = 1.0f / square;
+  const auto [square, lost] = square_in_two(y);
+  const float s = 1.0f / square;
   float scaled = fused(s, 21.0064619f, -5.38993847f);
   scaled = fused(s, scaled, 1.1883128f);
   scaled = fused(s, scaled, -0.398885422f);
