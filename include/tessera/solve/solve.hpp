@@ -27,6 +27,7 @@
 
 #include <tessera/solve/detail/branching.hpp>
 #include <tessera/solve/detail/search.hpp>
+#include <tessera/solve/detail/shortened.hpp>
 #include <tessera/solve/detail/simplified.hpp>
 #include <tessera/solve/detail/units.hpp>
 #include <tessera/solve/solution.hpp>
@@ -124,18 +125,20 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
     solution.bound = infeasible;
     return solution;
   }
-  const CostNetwork& reduced = simplified.network();
+  const detail::Shortened shortened(simplified.network());
+  const CostNetwork& reduced = shortened.network();
   const detail::Timeline timeline(reduced);
   const detail::PairsOf pairs(reduced);
   std::vector<int> units;
   for (int v = 0; v < reduced.variables() && !options.units.empty(); ++v)
-    units.push_back(options.units[simplified.variable(v)]);
+    units.push_back(options.units[simplified.variable(shortened.variable(v))]);
   detail::Elimination elimination =
       detail::choose_elimination(reduced, units, options.table_entries, reduced.all_costs());
   const bool exact = elimination.exact() && elimination.entries() < detail::most_entries;
   std::vector<Cost> multipliers(static_cast<std::size_t>(timeline.points()), 0);
   detail::Search search(reduced, timeline, pairs, detail::move_entries(reduced), stop);
-  if (!options.previous.empty()) search.offer(simplified.reduced(options.previous));
+  if (!options.previous.empty())
+    search.offer(shortened.reduced(simplified.reduced(options.previous)));
   if (!exact || (timeline.points() > 0 && reduced.variables() > 50)) {
     search.run();
     multipliers = search.multipliers();
@@ -156,7 +159,7 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
   solution.bound = detail::unscaled(is_feasible(bound) ? bound + simplified.constant() : infeasible,
                                     scale, changes);
   if (is_feasible(branching.best_cost())) {
-    solution.assignment = simplified.recovered(branching.best());
+    solution.assignment = simplified.recovered(shortened.recovered(branching.best()));
     solution.cost = cost_of(network, solution.assignment);
   }
   solution.statistics = {.variables = reduced.variables(),

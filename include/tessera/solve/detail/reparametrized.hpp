@@ -10,12 +10,19 @@
 ///     for (int i = 0; i < 10; ++i) moved.pass();
 ///     moved.bound();
 ///
-/// Laws: every assignment costs in the moved network what it did before.
+/// What was moved to a pair is kept as one number for each value of its variables, beside the
+/// pair's table: pairs with equal tables, such as those of layers that are alike, share one.
+///
+/// Laws: every assignment costs in the moved network what it did before. After a pass the least
+/// cost of each pair is 0.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
+#include <tessera/base/digest.hpp>
 #include <tessera/solve/cost_network.hpp>
 #include <tessera/solve/detail/neighbourhood.hpp>
 
@@ -27,52 +34,54 @@ class Reparametrized {
       : network_(&network),
         pairs_(&pairs),
         costs_(network.all_costs().begin(), network.all_costs().end()) {
-    first_.push_back(0);
+    std::unordered_map<std::uint64_t, std::vector<std::span<const Cost>>> known;
+    std::size_t moved = 0;
     for (const auto& pair : network.pairs()) {
-      const auto table = network.costs(pair);
-      tables_.insert(tables_.end(), table.begin(), table.end());
-      first_.push_back(tables_.size());
+      const std::span<const Cost> table = network.costs(pair);
+      std::uint64_t digest = table.size();
+      for (const Cost cost : table) digest = stirred(digest, static_cast<std::uint64_t>(cost));
+      std::vector<std::span<const Cost>>& same = known[digest];
+      auto at = std::ranges::find_if(
+          same, [&](const auto& one) { return std::ranges::equal(one, table); });
+      if (at == same.end()) at = same.insert(same.end(), table);
+      const std::size_t rows = network.costs(pair.a).size();
+      sides_.push_back({at->data(), moved, moved + rows});
+      moved += rows + network.costs(pair.b).size();
     }
+    moved_.assign(moved, 0);
   }
 
   /// The costs of all values; adding to them changes the network by that.
   std::vector<Cost>& costs() { return costs_; }
 
-  /// Once forward and once backward. Time: four readings of all pairs.
+  /// Once forward and once backward. Time: two readings of all pairs.
   void pass() {
     for (int v = 0; v < network_->variables(); ++v) update(v, true);
     for (int v = network_->variables(); v-- > 0;) update(v, false);
   }
+  /// After a pass.
   Cost bound() const {
     Cost bound = 0;
     for (int v = 0; v < network_->variables(); ++v)
       bound =
           add_costs(bound, *std::min_element(costs_.begin() + at(v), costs_.begin() + at(v + 1)));
-    for (std::size_t p = 0; p + 1 < first_.size(); ++p)
-      bound = add_costs(
-          bound, *std::min_element(tables_.begin() + static_cast<std::ptrdiff_t>(first_[p]),
-                                   tables_.begin() + static_cast<std::ptrdiff_t>(first_[p + 1])));
     return bound;
   }
-  /// Each variable in turn takes the value that costs least with those before it, and what later
-  /// ones hold for it.
+  /// After a pass: each variable in turn takes the value that costs least with those before it; of
+  /// what later ones hold for it, the least is 0.
   Assignment decode() const {
     Assignment assignment(static_cast<std::size_t>(network_->variables()), 0);
     std::vector<Cost> sums;
     for (int v = 0; v < network_->variables(); ++v) {
       sums.assign(costs_.begin() + at(v), costs_.begin() + at(v + 1));
       for (const int p : (*pairs_)[v]) {
-        const auto& pair = network_->pairs()[p];
-        const std::size_t columns = static_cast<std::size_t>(network_->values(pair.b));
-        const Cost* const table = tables_.data() + first_[p];
-        for (std::size_t i = 0; i < sums.size(); ++i) {
-          Cost cost = infeasible;
-          if (pair.b == v)
-            cost = table[static_cast<std::size_t>(assignment[pair.a]) * columns + i];
-          else
-            for (std::size_t j = 0; j < columns; ++j) cost = std::min(cost, table[i * columns + j]);
-          sums[i] = add_costs(sums[i], cost);
-        }
+        const int a = network_->pairs()[p].a;
+        if (a == v) continue;
+        const Sides& of = sides_[p];
+        const std::size_t row = static_cast<std::size_t>(assignment[a]);
+        for (std::size_t j = 0; j < sums.size(); ++j)
+          sums[j] = add_costs(sums[j], moved(of.table[row * sums.size() + j],
+                                             moved_[of.a + row] + moved_[of.b + j]));
       }
       assignment[v] = static_cast<int>(std::ranges::min_element(sums) - sums.begin());
     }
@@ -80,63 +89,77 @@ class Reparametrized {
   }
   /// The network with its costs as they were moved.
   CostNetwork network() const {
-    CostNetwork moved;
+    CostNetwork result;
     for (int v = 0; v < network_->variables(); ++v)
-      moved.add_variable(std::span(costs_).subspan(network_->first(v), network_->costs(v).size()));
-    for (std::size_t p = 0; p + 1 < first_.size(); ++p)
-      moved.add_pair(network_->pairs()[p].a, network_->pairs()[p].b,
-                     std::span(tables_).subspan(first_[p], first_[p + 1] - first_[p]));
-    return moved;
+      result.add_variable(std::span(costs_).subspan(network_->first(v), network_->costs(v).size()));
+    std::vector<Cost> table;
+    for (std::size_t p = 0; p < sides_.size(); ++p) {
+      const auto& pair = network_->pairs()[p];
+      const Sides& of = sides_[p];
+      const std::size_t rows = network_->costs(pair.a).size(),
+                        columns = network_->costs(pair.b).size();
+      table.clear();
+      for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t j = 0; j < columns; ++j)
+          table.push_back(moved(of.table[i * columns + j], moved_[of.a + i] + moved_[of.b + j]));
+      result.add_pair(pair.a, pair.b, table);
+    }
+    return result;
   }
 
  private:
+  /// A pair's table, and where what was moved to its rows and to its columns begins.
+  struct Sides {
+    const Cost* table;
+    std::size_t a, b;
+  };
+  static Cost moved(Cost cost, Cost by) { return is_feasible(cost) ? cost + by : infeasible; }
   std::ptrdiff_t at(int v) const {
     return static_cast<std::ptrdiff_t>(v < network_->variables() ? network_->first(v)
                                                                  : costs_.size());
   }
   void update(int v, bool forward);
-  void add(int p, bool rows, std::span<const Cost> change);
+  void find_least(int p, bool of_rows, std::size_t own);
 
   const CostNetwork* network_;
   const PairsOf* pairs_;
-  std::vector<Cost> costs_, tables_, least_;
-  std::vector<std::size_t> first_;
+  std::vector<Sides> sides_;
+  std::vector<Cost> costs_, moved_, least_;
 };
 
-/// Adds a cost to each row, or each column, of a pair's table.
-inline void Reparametrized::add(int p, bool rows, std::span<const Cost> change) {
+/// For each row of a pair, or each column, the least of the table and of what was moved to the
+/// other side.
+inline void Reparametrized::find_least(int p, bool of_rows, std::size_t own) {
   const auto& pair = network_->pairs()[p];
-  const std::size_t count = network_->costs(pair.a).size(),
-                    columns = network_->costs(pair.b).size();
-  Cost* table = tables_.data() + first_[p];
-  for (std::size_t i = 0; i < count; ++i, table += columns)
-    for (std::size_t j = 0; j < columns; ++j) {
-      const Cost sum = table[j] + (rows ? change[i] : change[j]);
-      table[j] = is_feasible(sum) ? sum : infeasible;
+  const std::size_t rows = network_->costs(pair.a).size(), columns = network_->costs(pair.b).size();
+  const Cost *table = sides_[p].table, *const a = moved_.data() + sides_[p].a,
+             *const b = moved_.data() + sides_[p].b;
+  least_.assign(own, infeasible);
+  Cost* const least = least_.data();
+  for (std::size_t i = 0; i < rows; ++i, table += columns) {
+    if (of_rows) {
+      Cost lowest = infeasible;
+      for (std::size_t j = 0; j < columns; ++j) lowest = std::min(lowest, table[j] + b[j]);
+      least[i] = lowest;
+    } else {
+      const Cost by = a[i];
+      for (std::size_t j = 0; j < columns; ++j) least[j] = std::min(least[j], table[j] + by);
     }
+  }
 }
 
 inline void Reparametrized::update(int v, bool forward) {
   const std::span<Cost> own(costs_.data() + network_->first(v), network_->costs(v).size());
   int onwards = 0, others = 0;
   for (const int p : (*pairs_)[v]) {
-    const auto& pair = network_->pairs()[p];
-    const bool is_a = pair.a == v;
+    const bool is_a = network_->pairs()[p].a == v;
     ++(is_a == forward ? onwards : others);
-    const std::size_t rows = network_->costs(pair.a).size(),
-                      columns = network_->costs(pair.b).size();
-    least_.assign(own.size(), infeasible);
-    const Cost* table = tables_.data() + first_[p];
-    for (std::size_t i = 0; i < rows; ++i, table += columns)
-      if (is_a)
-        for (std::size_t j = 0; j < columns; ++j) least_[i] = std::min(least_[i], table[j]);
-      else
-        for (std::size_t j = 0; j < columns; ++j) least_[j] = std::min(least_[j], table[j]);
+    find_least(p, is_a, own.size());
+    Cost* const mine = moved_.data() + (is_a ? sides_[p].a : sides_[p].b);
     for (std::size_t i = 0; i < own.size(); ++i) {
-      own[i] = add_costs(own[i], least_[i]);
-      least_[i] = is_feasible(least_[i]) ? -least_[i] : 0;
+      own[i] = is_feasible(least_[i]) ? add_costs(own[i], least_[i] + mine[i]) : infeasible;
+      mine[i] = is_feasible(least_[i]) ? -least_[i] : 0;
     }
-    add(p, is_a, least_);
   }
   if (onwards == 0) return;
   const Cost shares = std::max(onwards, others);
@@ -146,9 +169,11 @@ inline void Reparametrized::update(int v, bool forward) {
   for (const int p : (*pairs_)[v]) {
     const bool is_a = network_->pairs()[p].a == v;
     if (is_a != forward) continue;
-    add(p, is_a, least_);
-    for (std::size_t i = 0; i < own.size(); ++i)
+    Cost* const mine = moved_.data() + (is_a ? sides_[p].a : sides_[p].b);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      mine[i] += least_[i];
       if (is_feasible(own[i])) own[i] -= least_[i];
+    }
   }
 }
 

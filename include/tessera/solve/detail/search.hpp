@@ -99,9 +99,17 @@ inline void Search::price(const std::vector<Cost>& multipliers) {
 
 inline void Search::run() {
   const auto open = [&] { return bound_ < best_cost_; };
+  if (timeline_->points() == 0)  // without limits a few passes may do
+    for (int passes = 12; open() && passes <= 48; passes *= 2) {
+      stop_->begin_phase(static_cast<std::uint64_t>(passes), 25);
+      raise_bound();
+      tighten(std::size_t{1} << 10);
+    }
   stop_->begin_phase(200, 25);
-  raise_bound();
-  tighten(std::size_t{1} << 10);
+  if (open()) {
+    raise_bound();
+    tighten(std::size_t{1} << 10);
+  }
   stop_->begin_phase(60, 50);
   if (open()) find(false);
   stop_->begin_phase(2000, 75);
