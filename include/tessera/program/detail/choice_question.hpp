@@ -2,10 +2,11 @@
 #pragma once
 /// @file
 /// The question that a choice answers, as a cost network: a variable for each tensor, whose values
-/// are shardings, one for each operator, its ways, and between them the prices of moving to a way.
+/// are shardings, one for the copy that all of its readers share, one for each operator, its ways,
+/// and between them the prices of moving to a way.
 ///
 ///     ChoiceQuestion question(program, planning, options);
-///     question.network();   question.sharding(tensor, assignment)
+///     question.network();   question.home(tensor, assignment)
 ///
 /// Laws: those of program/choice.hpp.
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include <tessera/program/detail/free_tensors.hpp>
+#include <tessera/program/detail/over_processes.hpp>
 #include <tessera/program/detail/way_prices.hpp>
 #include <tessera/solve/cost_network.hpp>
 
@@ -30,6 +32,15 @@ struct Home {
 
 class ChoiceQuestion : public FreeTensors {
  public:
+  /// Where something may lie, and which variable of the network says so; -1: it has one place.
+  struct Places {
+    int variable = -1;
+    std::vector<Sharding> all;
+    std::size_t at(const Assignment& a) const {
+      return variable < 0 ? 0 : static_cast<std::size_t>(a[static_cast<std::size_t>(variable)]);
+    }
+  };
+
   ChoiceQuestion(const Program& program, const PlanOptions& planning, const ChooseOptions& options)
       : FreeTensors(program, planning, options), prices_(program, planning, options.objective) {
     fixed_bytes_.assign(program_.entries().size(), 0);
@@ -57,36 +68,68 @@ class ChoiceQuestion : public FreeTensors {
   Prices& prices() { return prices_; }
   /// The price of operators that have no choice.
   Cost fixed() const { return fixed_; }
-  /// Returns where a tensor may lie.
-  const std::vector<Home>& domain(int t) const { return domains_[static_cast<std::size_t>(t)]; }
-  int variable(int t) const { return variables_[static_cast<std::size_t>(t)]; }
-  const Home& home(int t, const Assignment& a) const {
-    const int v = variable(t);
-    return domain(t)[v < 0 ? 0 : static_cast<std::size_t>(a[static_cast<std::size_t>(v)])];
-  }
-  /// Returns the way of operator i; null where it has no choice.
-  const PricedWay* way(int i, const Assignment& a) {
-    const Of& of = operators_[static_cast<std::size_t>(i)];
-    if (of.ways == nullptr) return nullptr;
-    if (of.variable >= 0)
-      return &(*of.ways)[static_cast<std::size_t>(a[static_cast<std::size_t>(of.variable)])];
-    const ProgramEntry& e = program_.entry(i);  // of one tensor: the way of least price
-    const TensorDesc x = e.plan->slots[0].desc, result = e.plan->result_desc();
-    const auto price = [&](const PricedWay& way) {
-      return add_costs(
-          makes_own(e) && way.returns_operand ? infeasible : way.cost,
-          add_costs(read(x, home(e.operands[0], a), way.way.operands[0], e.contract),
-                    prices_.toll(result, way.way.out, home(e.result, a).sharding, e.contract)));
-    };
-    return &*std::min_element(
-        of.ways->begin(), of.ways->end(),
-        [&](const PricedWay& one, const PricedWay& other) { return price(one) < price(other); });
+  /// Returns where a tensor may lie, and where its copy may; the copy at its home is none.
+  const Places& homes(int t) const { return homes_[static_cast<std::size_t>(t)]; }
+  const Places& copies(int t) const { return copies_[static_cast<std::size_t>(t)]; }
+  Home home(int t, const Assignment& a) const {
+    Home home{homes(t).all[homes(t).at(a)]};
+    if (copies(t).variable < 0) return home;
+    const Sharding& copy = copies(t).all[copies(t).at(a)];
+    if (!(copy == home.sharding)) home.copy = copy;
+    return home;
   }
   /// Returns the ways of operator i, and their variable; null, -1 where it has no choice.
   const std::vector<PricedWay>* ways(int i) const {
     return operators_[static_cast<std::size_t>(i)].ways;
   }
   int way_variable(int i) const { return operators_[static_cast<std::size_t>(i)].variable; }
+  /// Returns the way of operator i; null where it has no choice.
+  const PricedWay* way(int i, const Assignment& a) {
+    const Operator& of = operators_[static_cast<std::size_t>(i)];
+    if (of.ways == nullptr) return nullptr;
+    const std::size_t number =
+        of.variable < 0 ? best_way(i, a).first  // of one tensor: that of least price
+                        : static_cast<std::size_t>(a[static_cast<std::size_t>(of.variable)]);
+    return &(*of.ways)[number];
+  }
+  /// Returns the number of the way of least price between the homes of an operator's tensors, and
+  /// that price.
+  std::pair<std::size_t, Cost> best_way(int i, const Assignment& a) {
+    const Operator& of = operators_[static_cast<std::size_t>(i)];
+    const ProgramEntry& e = program_.entry(i);
+    FixedVector<FixedVector<int, 2>, max_operands> from;
+    for (std::size_t k = 0; k < of.operands.size(); ++k) {
+      const Home at = home(e.operands[static_cast<int>(k)], a);
+      from.push_back({});
+      from.back().push_back(of.operands[k].moves->place(at.sharding));
+      if (at.copy) from.back().push_back(of.operands[k].moves->place(*at.copy));
+    }
+    FixedVector<int, max_operands> to;
+    for (std::size_t k = 0; k < of.results.size(); ++k)
+      to.push_back(of.results[k].moves->place(home(result(e, k), a).sharding));
+    std::pair<std::size_t, Cost> best{0, infeasible};
+    for (std::size_t w = 0; w < of.ways->size(); ++w) {
+      Cost cost = cost_of_way(i, w);
+      for (std::size_t k = 0; k < of.operands.size() && cost < best.second; ++k) {
+        if (same_move(i, k, w)) continue;
+        Cost least = infeasible;
+        for (const int place : from[static_cast<int>(k)])
+          least = std::min(least, of.operands[k].moves->toll(place, of.operands[k].to[w]));
+        cost = add_costs(cost, least);
+      }
+      for (std::size_t k = 0; k < of.results.size() && cost < best.second; ++k)
+        cost = add_costs(cost, toll_home(i, k, w, to[static_cast<int>(k)]));
+      if (cost < best.second) best = {w, cost};
+    }
+    return best;
+  }
+  /// Returns the price of a tensor's copy. That of a free tensor lies where the tensor does,
+  /// without some of the axes, or none.
+  Cost toll_to_copy(int t, const Sharding& home, const Sharding& copy) {
+    for (int d = 0; d < home.rank() && is_free(t); ++d)
+      if (!(copy[d].set() - home[d].set()).empty()) return infeasible;
+    return prices_.toll(program_.tensor(t).desc, home, copy, {});
+  }
   /// Returns the price of reading a tensor under another sharding.
   Cost read(const TensorDesc& x, const Home& from, const Sharding& to, const Contract& contract) {
     const Cost cost = prices_.toll(x, from.sharding, to, contract);
@@ -94,33 +137,96 @@ class ChoiceQuestion : public FreeTensors {
   }
   /// Returns the least price of an operator of one tensor from a place to a sharding: of its plan,
   /// or by one of its ways.
-  Cost whole(int i, const ProgramEntry& e, const TensorDesc& x, const TensorDesc& result,
-             const Home& home, const Sharding& out) {
-    const bool own = makes_own(e);
-    const auto from = [&](const Sharding& s) {
-      Cost least = prices_.direct(e, {{x.type, x.extents, s}}, out, own);
-      for (const PricedWay& way : *operators_[static_cast<std::size_t>(i)].ways)
-        if (!own || !way.returns_operand)
-          least = std::min(
-              least,
-              add_costs(way.cost, add_costs(prices_.toll(x, s, way.way.operands[0], e.contract),
-                                            prices_.toll(result, way.way.out, out, e.contract))));
-      return least;
-    };
-    return home.copy ? std::min(from(home.sharding), from(*home.copy)) : from(home.sharding);
+  Cost whole(int i, const Sharding& from, const Sharding& out) {
+    const ProgramEntry& e = program_.entry(i);
+    const Operator& of = operators_[static_cast<std::size_t>(i)];
+    const TensorDesc& x = e.plan->slots[0].desc;
+    Cost least = prices_.direct(e, {{x.type, x.extents, from}}, out, makes_own(e));
+    const int begin = of.operands[0].moves->place(from), end = of.results[0].moves->place(out);
+    for (std::size_t w = 0; w < of.ways->size(); ++w)
+      least = std::min(least,
+                       add_costs(cost_of_way(i, w),
+                                 add_costs(of.operands[0].moves->toll(begin, of.operands[0].to[w]),
+                                           toll_home(i, 0, w, end))));
+    return least;
   }
   const Program& program() const { return program_; }
 
  private:
+  /// What an operator reads or makes in each of its ways, as numbers of `moves`.
+  struct Tolls {
+    MovePrices* moves = nullptr;
+    std::vector<int> to;
+  };
+  struct Operator {
+    int variable = -1;
+    const std::vector<PricedWay>* ways = nullptr;
+    std::vector<Tolls> operands, results;
+  };
+
   /// In what a limit is counted, so that it is a number of twenty bits.
   Index flops_unit() const { return std::max<Index>(1, options_of_choice_.flops_limit >> 20); }
   Index bytes_unit() const { return std::max<Index>(1, options_of_choice_.memory_limit >> 20); }
   bool counts_memory() const { return options_of_choice_.memory_limit != max_int64; }
-  /// Returns the bytes of a tensor on process 0.
-  Index bytes_of(const TensorDesc& x, const Sharding& s) const {
-    return arena_charge(
-        saturating_mul(block_volume(x.extents, s, program_.mesh, program_.mesh.coordinates(0)),
-                       static_cast<Index>(size_of(x.type))));
+  /// Returns the bytes of a tensor on process 0 under a sharding.
+  Index bytes_of(int t, const Sharding& sharding) const {
+    ProgramTensor tensor = program_.tensor(t);
+    tensor.desc.sharding = sharding;
+    return charge_of(tensor, program_.mesh, program_.mesh.coordinates(0));
+  }
+  static int result(const ProgramEntry& e, std::size_t k) {
+    return k == 0 ? e.result : e.also[static_cast<int>(k) - 1];
+  }
+  /// Returns whether operand k is an earlier operand again, and goes to the same place, so that it
+  /// is moved once.
+  bool same_move(int i, std::size_t k, std::size_t w) const {
+    const ProgramEntry& e = program_.entry(i);
+    const Operator& of = operators_[static_cast<std::size_t>(i)];
+    for (std::size_t j = 0; j < k; ++j)
+      if (e.operands[static_cast<int>(j)] == e.operands[static_cast<int>(k)] &&
+          of.operands[j].to[w] == of.operands[k].to[w])
+        return true;
+    return false;
+  }
+  Cost cost_of_way(int i, std::size_t w) const {
+    const PricedWay& way = (*operators_[static_cast<std::size_t>(i)].ways)[w];
+    return way.returns_operand && makes_own(program_.entry(i)) ? infeasible : way.cost;
+  }
+  /// Returns the price of moving result k from where a way makes it; what is not fresh is made
+  /// where it lies.
+  Cost toll_home(int i, std::size_t k, std::size_t w, int home) const {
+    const Tolls& tolls = operators_[static_cast<std::size_t>(i)].results[k];
+    if (k == 0 && program_.entry(i).plan->destination != Destination::fresh)
+      return tolls.to[w] == home ? 0 : infeasible;
+    return tolls.moves->toll(tolls.to[w], home);
+  }
+  /// Returns from where a tensor is read: its copy, where there may be one of a free tensor, else
+  /// its home.
+  const Places& source(int t) const {
+    return copies(t).variable >= 0 && is_free(t) ? copies(t) : homes(t);
+  }
+
+  void add_tensor(int t) {
+    const ProgramTensor& tensor = program_.tensor(t);
+    const Sharding& own = tensor.desc.sharding;
+    homes_.push_back({-1, {own}});
+    copies_.push_back({-1, {own}});
+    const bool copied = may_be_copied(t);
+    if (!is_free(t) && !copied) return;
+    const std::vector<Sharding> all = placements(tensor.desc.extents, program_.mesh);
+    const auto add = [&](Places& places) {
+      for (const Sharding& s : all)
+        if (!(s == own)) places.all.push_back(s);
+      if (places.all.size() > 1)
+        places.variable = network_.add_variable(std::vector<Cost>(places.all.size(), 0));
+    };
+    if (is_free(t)) add(homes_.back());
+    if (copied) add(copies_.back());
+    if (copies(t).variable < 0) return;
+    std::vector<Cost> costs;
+    for (const Sharding& home : homes(t).all)
+      for (const Sharding& copy : copies(t).all) costs.push_back(toll_to_copy(t, home, copy));
+    add_pair(homes(t).variable, copies(t).variable, costs);
   }
   /// Counts what the places of a tensor take up, while it is alive.
   void add_memory(int t) {
@@ -128,73 +234,28 @@ class ChoiceQuestion : public FreeTensors {
     const int begin = tensor.made < 0 ? tensor.first : tensor.made + 1;
     const int end = std::min(tensor.last, program_.size() - 1) + 1;
     if (begin >= end || tensor.adopted) return;
-    if (variable(t) < 0) {
+    const Sharding& own = homes(t).all[0];
+    if (!is_free(t))
       for (int i = begin; i < end; ++i)
-        fixed_bytes_[static_cast<std::size_t>(i)] += bytes_of(tensor.desc, tensor.desc.sharding);
-      return;
-    }
+        fixed_bytes_[static_cast<std::size_t>(i)] += bytes_of(t, own);
+    const Places& places = is_free(t) ? source(t) : copies(t);
+    if (places.variable < 0) return;
     std::vector<Cost> bytes;
-    for (const Home& home : domain(t))
-      bytes.push_back((bytes_of(tensor.desc, home.sharding) +
-                       (home.copy ? bytes_of(tensor.desc, *home.copy) : 0)) /
-                      bytes_unit());
-    network_.add_usage(variable(t), begin + 1, end + 1, bytes);
+    for (const Sharding& s : places.all)
+      bytes.push_back(!is_free(t) && s == own ? 0 : bytes_of(t, s) / bytes_unit());
+    network_.add_usage(places.variable, begin + 1, end + 1, bytes);
   }
-  struct Of {
-    int variable = -1;
-    const std::vector<PricedWay>* ways = nullptr;
-  };
-
-  /// Adds the copies that several operators may read: without some of the axes of `own`, or any.
-  void add_copies(std::vector<Home>& domain, const TensorDesc& x, const Sharding& own,
-                  const std::vector<Sharding>& all, bool any) const {
-    for (const Sharding& copy : all) {
-      bool fewer = !(copy == own);
-      for (int d = 0; d < own.rank() && !any; ++d)
-        fewer = fewer && (copy[d].set() - own[d].set()).empty();
-      if (fewer && is_feasible(prices_.toll(x, own, copy, {}))) domain.push_back({own, copy});
-    }
-  }
-  void add_tensor(int t) {
-    const ProgramTensor& tensor = program_.tensor(t);
-    const Sharding& own = tensor.desc.sharding;
-    variables_.push_back(-1);
-    domains_.push_back({{own}});
-    const bool copied = may_be_copied(t);
-    if (!is_free(t) && !copied) return;
-    std::vector<Home>& domain = domains_.back();
-    const std::vector<Sharding> all = placements(tensor.desc.extents, program_.mesh);
-    if (is_free(t))
-      for (const Sharding& s : all)
-        if (!(s == own)) domain.push_back({s});
-    const std::size_t homes = domain.size();
-    if (copied)
-      for (std::size_t i = 0; i < homes; ++i) {
-        const Sharding home = domain[i].sharding;
-        add_copies(domain, tensor.desc, home, all, !is_free(t));
-      }
-    if (domain.size() == 1) return;
-    std::vector<Cost> costs;
-    for (const Home& home : domain)
-      costs.push_back(home.copy ? prices_.toll(tensor.desc, home.sharding, *home.copy, {}) : 0);
-    variables_.back() = network_.add_variable(costs);
-  }
-  /// Adds a price for each place of tensor t and each value of a variable.
-  template <class Toll> void add_tolls(int t, int variable, std::size_t count, const Toll& toll) {
-    const std::vector<Home>& from = domain(t);
-    std::vector<Cost> costs;
-    costs.reserve(from.size() * count);
-    for (const Home& home : from)
-      for (std::size_t w = 0; w < count; ++w) costs.push_back(toll(home, w));
-    if (this->variable(t) < 0)
-      network_.add_costs(variable, costs);
-    else
-      add_pair(this->variable(t), variable, costs);
-  }
+  /// Adds costs, row by row of a's values; a variable of -1 has one value.
   void add_pair(int a, int b, const std::vector<Cost>& costs) {
-    std::vector<Cost>& sum = pairs_[{a, b}];
-    if (sum.empty()) sum.assign(costs.size(), 0);
-    for (std::size_t i = 0; i < costs.size(); ++i) sum[i] = add_costs(sum[i], costs[i]);
+    if (a < 0 && b < 0) {
+      fixed_ = add_costs(fixed_, costs[0]);
+    } else if (a < 0 || b < 0) {
+      network_.add_costs(std::max(a, b), costs);
+    } else {
+      std::vector<Cost>& sum = pairs_[{a, b}];
+      if (sum.empty()) sum.assign(costs.size(), 0);
+      for (std::size_t i = 0; i < costs.size(); ++i) sum[i] = add_costs(sum[i], costs[i]);
+    }
   }
   void add_fixed(const ProgramEntry& e) {
     fixed_ = add_costs(fixed_, prices_.of(*e.plan));
@@ -202,34 +263,25 @@ class ChoiceQuestion : public FreeTensors {
     // Its operands are brought to where it was recorded to read them.
     for (int k = 0; k < e.operands.size(); ++k) {
       const int t = e.operands[k];
-      if (variable(t) < 0) continue;
-      std::vector<Cost> costs;
       const TensorDesc& x = e.plan->slots[k].desc;
-      const Sharding& own = program_.tensor(t).desc.sharding;
-      for (const Home& home : domain(t))
-        costs.push_back(home.sharding == own ? 0 : read(x, home, x.sharding, e.contract));
-      network_.add_costs(variable(t), costs);
+      std::vector<Cost> costs;
+      for (const Sharding& from : source(t).all)
+        costs.push_back(from == program_.tensor(t).desc.sharding
+                            ? 0
+                            : prices_.toll(x, from, x.sharding, e.contract));
+      add_pair(source(t).variable, -1, costs);
     }
   }
   void add_move(const ProgramEntry& e) {
-    const int from = e.operands[0], to = e.result;
-    const TensorDesc& x = program_.tensor(from).desc;
-    const std::vector<Home>&out = domain(to), &in = domain(from);
+    const Places &from = source(e.operands[0]), &to = homes(e.result);
     const bool own = makes_own(e);
-    const auto toll = [&](const Home& home, const Sharding& wanted) {
-      const Cost cost = read(x, home, wanted, e.contract);
-      return own && cost == 0 ? infeasible : cost;
-    };
-    if (variable(from) < 0 && variable(to) < 0) {
-      fixed_ = add_costs(fixed_, toll(in[0], out[0].sharding));
-    } else if (variable(to) < 0) {
-      std::vector<Cost> costs;
-      for (const Home& home : in) costs.push_back(toll(home, out[0].sharding));
-      network_.add_costs(variable(from), costs);
-    } else {
-      add_tolls(from, variable(to), out.size(),
-                [&](const Home& home, std::size_t w) { return toll(home, out[w].sharding); });
-    }
+    std::vector<Cost> costs;
+    for (const Sharding& begin : from.all)
+      for (const Sharding& end : to.all) {
+        const Cost cost = prices_.toll(program_.tensor(e.operands[0]).desc, begin, end, e.contract);
+        costs.push_back(own && cost == 0 ? infeasible : cost);
+      }
+    add_pair(from.variable, to.variable, costs);
   }
   /// Returns whether an operator of one tensor, which may move elements as it works, is priced by
   /// its plans from every place to every other.
@@ -238,23 +290,15 @@ class ChoiceQuestion : public FreeTensors {
                        e.plan->destination == Destination::fresh;
     const bool limited = counts_memory() || options_of_choice_.flops_limit != max_int64;
     return plain && !limited && e.plan->kind != OperatorKind::map &&
-           domain(e.operands[0]).size() * domain(e.result).size() <= 1024;
+           source(e.operands[0]).all.size() * homes(e.result).all.size() <= 1024;
   }
-  void add_whole(int i, const TensorDesc& x, const TensorDesc& result) {
+  void add_whole(int i) {
     const ProgramEntry& e = program_.entry(i);
-    const int from = e.operands[0], to = e.result;
-    const std::vector<Home>&in = domain(from), out = domain(to);
+    const Places &from = source(e.operands[0]), &to = homes(e.result);
     std::vector<Cost> costs;
-    for (const Home& home : in)
-      for (const Home& other : out) costs.push_back(whole(i, e, x, result, home, other.sharding));
-    if (variable(from) >= 0 && variable(to) >= 0)
-      add_pair(variable(from), variable(to), costs);
-    else if (variable(from) >= 0)
-      network_.add_costs(variable(from), costs);
-    else if (variable(to) >= 0)
-      network_.add_costs(variable(to), costs);
-    else
-      fixed_ = add_costs(fixed_, costs[0]);
+    for (const Sharding& begin : from.all)
+      for (const Sharding& end : to.all) costs.push_back(whole(i, begin, end));
+    add_pair(from.variable, to.variable, costs);
   }
   void add_operator(int i) {
     const ProgramEntry& e = program_.entry(i);
@@ -262,55 +306,70 @@ class ChoiceQuestion : public FreeTensors {
     if (is_move(e)) return add_move(e);
     if (!is_open(e)) return add_fixed(e);
     const TensorDescs descs = operands_of(e);
-    const TensorDesc result = e.plan->result_desc();
-    const std::vector<PricedWay>& ways = prices_.ways(e, descs, result);
+    const std::vector<PricedWay>& ways = prices_.ways(e, descs, e.plan->result_desc());
     if (ways.empty()) return add_fixed(e);
-    Of& of = operators_.back();
+    Operator& of = operators_.back();
     of.ways = &ways;
-    if (is_planned_whole(e)) return add_whole(i, descs[0], result);
+    const auto tolls_of = [&](const TensorDesc& x, const auto& in_way) {
+      Tolls tolls{&prices_.moves(x, e.contract), {}};
+      for (const PricedWay& way : ways) tolls.to.push_back(tolls.moves->place(in_way(way)));
+      return tolls;
+    };
+    for (int k = 0; k < descs.size(); ++k)
+      of.operands.push_back(
+          tolls_of(descs[k], [&](const PricedWay& way) { return way.way.operands[k]; }));
+    of.results.push_back(
+        tolls_of(e.plan->result_desc(), [&](const PricedWay& way) { return way.way.out; }));
+    for (int k = 0; k < e.also.size(); ++k)
+      of.results.push_back(tolls_of(program_.tensor(e.also[k]).desc,
+                                    [&](const PricedWay& way) { return way.further[k]; }));
+    if (is_planned_whole(e)) return add_whole(i);
     std::vector<Cost> costs, flops, bytes;
-    const bool own = makes_own(e);
-    for (const PricedWay& way : ways) {
-      costs.push_back(own && way.returns_operand ? infeasible : way.cost);
-      flops.push_back(way.flops / flops_unit());
-      bytes.push_back(way.workspace / bytes_unit());
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      costs.push_back(cost_of_way(i, w));
+      flops.push_back(ways[w].flops / flops_unit());
+      bytes.push_back(ways[w].workspace / bytes_unit());
     }
     of.variable = network_.add_variable(costs);
     if (options_of_choice_.flops_limit != max_int64) network_.add_usage(of.variable, 0, 1, flops);
     if (counts_memory()) network_.add_usage(of.variable, i + 1, i + 2, bytes);
-    for (int k = 0; k < descs.size(); ++k) {
-      bool again = false;  // the same tensor to the same place is moved once
-      for (int j = 0; j < k; ++j) again = again || e.operands[j] == e.operands[k];
-      add_tolls(e.operands[k], of.variable, ways.size(), [&](const Home& home, std::size_t w) {
-        const Shardings& to = ways[w].way.operands;
-        if (again)
-          for (int j = 0; j < k; ++j)
-            if (e.operands[j] == e.operands[k] && to[j] == to[k]) return Cost{0};
-        return read(descs[k], home, to[k], e.contract);
-      });
+    for (std::size_t k = 0; k < of.operands.size(); ++k) add_reads(i, k);
+    for (std::size_t k = 0; k < of.results.size(); ++k) {
+      const Places& to = homes(result(e, k));
+      costs.clear();
+      for (const int home : of.results[k].moves->places_of(to.all))
+        for (std::size_t w = 0; w < ways.size(); ++w) costs.push_back(toll_home(i, k, w, home));
+      add_pair(to.variable, of.variable, costs);
     }
-    add_tolls(e.result, of.variable, ways.size(), [&](const Home& home, std::size_t w) {
-      if (e.plan->destination != Destination::fresh && !(ways[w].way.out == home.sharding))
-        return infeasible;  // it is made where it lies
-      return prices_.toll(result, ways[w].way.out, home.sharding, e.contract);
-    });
-    for (int k = 0; k < e.also.size(); ++k) {
-      const TensorDesc& x = program_.tensor(e.also[k]).desc;
-      add_tolls(e.also[k], of.variable, ways.size(), [&](const Home& home, std::size_t w) {
-        return prices_.toll(x, ways[w].further[k], home.sharding, e.contract);
-      });
-    }
+  }
+  /// Adds the prices of bringing operand k to each way. A tensor that is not free is read where it
+  /// lies or from its copy; a free one from its copy, which may lie where it does.
+  void add_reads(int i, std::size_t k) {
+    const Operator& of = operators_[static_cast<std::size_t>(i)];
+    const int t = program_.entry(i).operands[static_cast<int>(k)];
+    MovePrices& moves = *of.operands[k].moves;
+    const Places& from = copies(t).variable >= 0 ? copies(t) : homes(t);
+    const int own = moves.place(homes(t).all[0]);
+    std::vector<Cost> costs;
+    costs.reserve(from.all.size() * of.ways->size());
+    for (const int place : moves.places_of(from.all))
+      for (std::size_t w = 0; w < of.ways->size(); ++w) {
+        const int to = of.operands[k].to[w];
+        Cost cost = same_move(i, k, w) ? 0 : moves.toll(place, to);
+        if (!is_free(t)) cost = std::min(cost, moves.toll(own, to));
+        costs.push_back(cost);
+      }
+    add_pair(from.variable, of.variable, costs);
   }
 
   mutable Prices prices_;
   CostNetwork network_;
-  std::vector<int> variables_;              ///< of each tensor; -1: it has one place
-  std::vector<std::vector<Home>> domains_;  ///< of each tensor
-  std::vector<Of> operators_;
+  std::vector<Places> homes_, copies_;  ///< of each tensor
+  std::vector<Operator> operators_;
   std::map<std::pair<int, int>, std::vector<Cost>> pairs_;
   Cost fixed_ = 0;
   Index fixed_flops_ = 0;
-  std::vector<Index> fixed_bytes_;  ///< that operators find, of tensors with one place
+  std::vector<Index> fixed_bytes_;  ///< that operators find, of tensors that are not free
 };
 
 }  // namespace tessera::detail

@@ -130,26 +130,19 @@ TESSERA_FUNCTION std::string explain(const Choice& choice) {
 TESSERA_FUNCTION std::string explain(const Choice& choice, int tensor) {
   const detail::ChoiceQuestion& question = *choice.question;
   const AxisNames names = question.program().names();
-  const int v = question.is_free(tensor) ? question.variable(tensor) : -1;
+  const auto& homes = question.homes(tensor);
   std::string text = "tensor #" + std::to_string(tensor) + ", " +
                      detail::tensor_text(question.program(), tensor) + " of " +
                      to_string(question.program().tensor(tensor).desc.extents);
-  if (v < 0)
+  if (homes.variable < 0)
     return text + ": stated, " + to_string(question.program().tensor(tensor).desc.sharding, names) +
            "\n";
   const MinMarginals why = min_marginals(question.network());
-  const std::vector<detail::Home>& domain = question.domain(tensor);
-  std::vector<std::pair<Cost, Sharding>> rows;  // the least of each sharding, copied or not
-  for (std::size_t i = 0; i < domain.size(); ++i) {
-    const Cost cost = add_costs(why.least[question.network().first(v) + i], question.fixed());
-    const auto known = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
-      return row.second == domain[i].sharding;
-    });
-    if (known == rows.end())
-      rows.emplace_back(cost, domain[i].sharding);
-    else
-      known->first = std::min(known->first, cost);
-  }
+  std::vector<std::pair<Cost, Sharding>> rows;
+  for (std::size_t i = 0; i < homes.all.size(); ++i)
+    rows.emplace_back(
+        add_costs(why.least[question.network().first(homes.variable) + i], question.fixed()),
+        homes.all[i]);
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   detail::TextTable table;

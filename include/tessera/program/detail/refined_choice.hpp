@@ -50,86 +50,65 @@ class RefinedChoice {
   }
 
  private:
-  /// Puts a tensor where it and its operators cost least; returns whether that is elsewhere.
+  /// Puts a tensor and its copy where they and their operators cost least; returns whether that is
+  /// elsewhere.
   bool improve(int t) {
-    const int v = question_.variable(t);
-    if (v < 0) return false;
-    int& place = at_[static_cast<std::size_t>(v)];
-    const int before = place;
+    const auto &homes = question_.homes(t), &copies = question_.copies(t);
+    if (homes.variable < 0 && copies.variable < 0) return false;
+    const auto put = [&](const auto& places, std::size_t place) {
+      if (places.variable >= 0)
+        at_[static_cast<std::size_t>(places.variable)] = static_cast<int>(place);
+    };
     Cost least = price_at(t);
     Assignment best = at_;
-    for (int i = 0; i < static_cast<int>(question_.domain(t).size()); ++i) {
-      if (i == before) continue;
-      place = i;
-      if (const Cost cost = price_at(t); cost < least) {
-        least = cost;
-        best = at_;
+    bool changed = false;
+    for (std::size_t h = 0; h < homes.all.size(); ++h)
+      for (std::size_t c = 0; c < copies.all.size(); ++c) {
+        if (copies.variable >= 0 &&
+            !is_feasible(question_.toll_to_copy(t, homes.all[h], copies.all[c])))
+          continue;
+        put(homes, h);
+        put(copies, c);
+        if (const Cost cost = price_at(t); cost < least) {
+          least = cost;
+          best = at_;
+          changed = true;
+        }
       }
-    }
     at_ = std::move(best);
-    return at_[static_cast<std::size_t>(v)] != before;
+    return changed;
   }
   /// Returns the price of a tensor's copy and of the operators that have it, whose ways become the
   /// best ones.
   Cost price_at(int t) {
-    const Home& home = question_.home(t, at_);
-    Cost cost = home.copy ? question_.prices().toll(question_.program().tensor(t).desc,
-                                                    home.sharding, *home.copy, {})
-                          : 0;
+    const Home home = question_.home(t, at_);
+    Cost cost = home.copy ? question_.toll_to_copy(t, home.sharding, *home.copy) : 0;
     for (const int i : operators_of_[static_cast<std::size_t>(t)]) cost = add_costs(cost, price(i));
     return cost;
   }
   Cost price(int i) {
     const ProgramEntry& e = question_.program().entry(i);
     if (question_.ways(i) == nullptr) return price_without_ways(e);
-    const TensorDesc result = e.plan->result_desc();
-    const Sharding& out = question_.home(e.result, at_).sharding;
-    if (question_.way_variable(i) < 0)
-      return question_.whole(i, e, e.plan->slots[0].desc, result,
-                             question_.home(e.operands[0], at_), out);
-    const std::vector<PricedWay>& ways = *question_.ways(i);
-    std::size_t best = 0;
-    Cost least = infeasible;
-    for (std::size_t w = 0; w < ways.size(); ++w)
-      if (const Cost cost = price_in_way(e, ways[w], result, out); cost < least) {
-        least = cost;
-        best = w;
-      }
-    at_[static_cast<std::size_t>(question_.way_variable(i))] = static_cast<int>(best);
-    if (!is_feasible(least)) return least;
+    const Sharding out = question_.home(e.result, at_).sharding;
+    if (question_.way_variable(i) < 0) {
+      const Home from = question_.home(e.operands[0], at_);
+      const Cost cost = question_.whole(i, from.sharding, out);
+      return from.copy ? std::min(cost, question_.whole(i, *from.copy, out)) : cost;
+    }
+    const auto [way, least] = question_.best_way(i, at_);
+    at_[static_cast<std::size_t>(question_.way_variable(i))] = static_cast<int>(way);
+    if (!is_feasible(least) || !e.also.empty()) return least;
     TensorDescs sources;  // as the Program reads them in that way
     for (int k = 0; k < e.operands.size(); ++k) {
-      const Home& home = question_.home(e.operands[k], at_);
+      const Home home = question_.home(e.operands[k], at_);
       TensorDesc x = e.plan->slots[k].desc;
       const auto toll = [&](const Sharding& s) {
-        return question_.prices().toll(x, s, ways[best].way.operands[k], e.contract);
+        return question_.prices().toll(x, s, (*question_.ways(i))[way].way.operands[k], e.contract);
       };
       x.sharding = home.copy && toll(*home.copy) < toll(home.sharding) ? *home.copy : home.sharding;
       sources.push_back(x);
     }
-    if (!e.also.empty()) return least;
     return std::min(least, question_.prices().direct(e, sources, out, question_.makes_own(e)));
-  }
-  Cost price_in_way(const ProgramEntry& e, const PricedWay& way, const TensorDesc& result,
-                    const Sharding& out) {
-    if (question_.makes_own(e) && way.returns_operand) return infeasible;
-    if (e.plan->destination != Destination::fresh && !(way.way.out == out)) return infeasible;
-    Cost cost = add_costs(way.cost, question_.prices().toll(result, way.way.out, out, e.contract));
-    for (int k = 0; k < e.operands.size(); ++k) {
-      bool again = false;
-      for (int j = 0; j < k; ++j)
-        again =
-            again || (e.operands[j] == e.operands[k] && way.way.operands[j] == way.way.operands[k]);
-      if (!again)
-        cost = add_costs(cost,
-                         question_.read(e.plan->slots[k].desc, question_.home(e.operands[k], at_),
-                                        way.way.operands[k], e.contract));
-    }
-    for (int k = 0; k < e.also.size(); ++k)
-      cost = add_costs(
-          cost, question_.prices().toll(question_.program().tensor(e.also[k]).desc, way.further[k],
-                                        question_.home(e.also[k], at_).sharding, e.contract));
-    return cost;
   }
   /// The moves to and from an operator that stays as it was recorded, or that is a move itself.
   Cost price_without_ways(const ProgramEntry& e) {
@@ -142,7 +121,7 @@ class RefinedChoice {
     Cost cost = 0;
     for (int k = 0; k < e.operands.size(); ++k) {
       const TensorDesc& x = e.plan->slots[k].desc;
-      const Home& home = question_.home(e.operands[k], at_);
+      const Home home = question_.home(e.operands[k], at_);
       if (!(home.sharding == question_.program().tensor(e.operands[k]).desc.sharding))
         cost = add_costs(cost, question_.read(x, home, x.sharding, e.contract));
     }

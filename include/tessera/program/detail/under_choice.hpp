@@ -52,13 +52,10 @@ class UnderChoice : ProgramEdit {
   void relay(int t) {
     ProgramTensor& tensor = program_.tensor_to_change(t);
     tensor.desc.sharding = question_.home(t, assignment_).sharding;
-    tensor.bytes = arena_charge(
-        saturating_mul(block_volume(tensor.desc.extents, tensor.desc.sharding, program_.mesh,
-                                    program_.mesh.coordinates(program_.process)),
-                       static_cast<Index>(size_of(tensor.desc.type))));
+    tensor.bytes = charge_of(tensor, program_.mesh, program_.mesh.coordinates(program_.process));
   }
   int& now(int t) { return now_[static_cast<std::size_t>(t)]; }
-  const Sharding& home(int t) const { return question_.home(t, assignment_).sharding; }
+  Sharding home(int t) const { return question_.home(t, assignment_).sharding; }
   TensorDesc desc_at_home(int t) const {
     TensorDesc desc = question_.program().tensor(t).desc;
     desc.sharding = home(t);
@@ -71,7 +68,7 @@ class UnderChoice : ProgramEdit {
   };
   /// Returns from where a tensor is brought to a sharding at least cost.
   Source source(int t, const Sharding& to, const Contract& contract) {
-    const Home& place = question_.home(t, assignment_);
+    const Home place = question_.home(t, assignment_);
     Source own{desc_at_home(t)}, other = own;
     if (!place.copy) return own;
     other.desc.sharding = *place.copy;

@@ -36,6 +36,40 @@ struct PricedWay {
 /// Returns whether nothing is to be done, so that the result is an operand.
 inline bool returns_operand(const Plan& plan) { return plan.result < plan.operands; }
 
+class Prices;
+
+/// The prices of moving tensors of one type and extents, each found when it is asked for.
+class MovePrices {
+ public:
+  MovePrices(const Prices& prices, const TensorDesc& x, const Contract& contract)
+      : prices_(&prices), x_(x), contract_(contract) {}
+
+  /// Returns the number of a sharding, by which prices are asked for.
+  int place(const Sharding& sharding) {
+    Digest digest;
+    add_to(digest, sharding);
+    const auto [at, fresh] = numbers_.try_emplace(digest.value(), static_cast<int>(places_.size()));
+    if (fresh) places_.push_back(sharding);
+    return at->second;
+  }
+  std::vector<int> places_of(const std::vector<Sharding>& all) {
+    std::vector<int> numbers;
+    for (const Sharding& one : all) numbers.push_back(place(one));
+    return numbers;
+  }
+  Cost toll(int from, int to);
+
+ private:
+  static constexpr Cost unknown = -1;
+
+  const Prices* prices_;
+  TensorDesc x_;
+  Contract contract_;
+  std::vector<Sharding> places_;
+  std::unordered_map<std::uint64_t, int> numbers_;
+  std::vector<std::vector<Cost>> tolls_;  ///< from each place to each
+};
+
 class Prices {
  public:
   Prices(const Program& program, const PlanOptions& planning, Objective objective)
@@ -61,21 +95,22 @@ class Prices {
     auto made = std::make_shared<const Plan>(operation.plan(descs, {mesh_, 0, options}));
     return contract.covers(made->needs) ? made : nullptr;
   }
+  /// Returns the prices of moving tensors of this type and these extents, which live as long as
+  /// this.
+  MovePrices& moves(const TensorDesc& x, const Contract& contract) {
+    Digest digest;
+    add_to(digest, TensorDesc{x.type, x.extents, Sharding{}});
+    digest.add(contract.bits());
+    std::unique_ptr<MovePrices>& all = moves_[digest.value()];
+    if (all == nullptr) all = std::make_unique<MovePrices>(*this, x, contract);
+    return *all;
+  }
   /// Returns the price of moving a tensor from one sharding to another.
   Cost toll(const TensorDesc& x, const Sharding& from, const Sharding& to,
             const Contract& contract) {
     if (from == to) return 0;
-    Digest digest;
-    add_to(digest, TensorDesc{x.type, x.extents, from});
-    add_to(digest, to);
-    digest.add(contract.bits());
-    const auto [at, fresh] = tolls_.try_emplace(digest.value(), 0);
-    if (fresh) {
-      const auto made = plan(Operation(ops::Reshard{to}), {{x.type, x.extents, from}},
-                             Destination::fresh, contract);
-      at->second = made == nullptr ? infeasible : of(*made);
-    }
-    return at->second;
+    MovePrices& all = moves(x, contract);
+    return all.toll(all.place(from), all.place(to));
   }
   /// Returns the price of an operator's plan from these tensors to a result under a sharding;
   /// `own`: the result is not an operand.
@@ -85,7 +120,7 @@ class Prices {
     for (const TensorDesc& one : x) add_to(digest, one);
     add_to(digest, e.plan->destination);
     digest.add(e.contract.bits());
-    const auto [at, fresh] = tolls_.try_emplace(digest.value(), 0);
+    const auto [at, fresh] = direct_.try_emplace(digest.value(), 0);
     if (fresh) {
       const auto made = plan(e.operation->with_result(out), x, e.plan->destination, e.contract);
       at->second = made == nullptr || (own && returns_operand(*made)) ? infeasible : of(*made);
@@ -128,8 +163,24 @@ class Prices {
   MeshShape mesh_;
   PlanOptions planning_;
   Objective objective_;
-  std::unordered_map<std::uint64_t, Cost> tolls_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<MovePrices>> moves_;
+  std::unordered_map<std::uint64_t, Cost> direct_;
   std::unordered_map<std::uint64_t, std::vector<PricedWay>> ways_;
 };
+
+inline Cost MovePrices::toll(int from, int to) {
+  if (from == to) return 0;
+  const auto row = static_cast<std::size_t>(from), column = static_cast<std::size_t>(to);
+  if (tolls_.size() < places_.size()) tolls_.resize(places_.size());
+  if (tolls_[row].size() < places_.size()) tolls_[row].resize(places_.size(), unknown);
+  Cost& toll = tolls_[row][column];
+  if (toll == unknown) {
+    const auto made =
+        prices_->plan(Operation(ops::Reshard{places_[column]}),
+                      {{x_.type, x_.extents, places_[row]}}, Destination::fresh, contract_);
+    toll = made == nullptr ? infeasible : prices_->of(*made);
+  }
+  return toll;
+}
 
 }  // namespace tessera::detail

@@ -103,7 +103,7 @@ inline void Search::run() {
     for (int passes = 12; open() && passes <= 48; passes *= 2) {
       stop_->begin_phase(static_cast<std::uint64_t>(passes), 25);
       raise_bound();
-      tighten(std::size_t{1} << 10);
+      tighten(std::size_t{1} << 12);
     }
   stop_->begin_phase(200, 25);
   if (open()) {

@@ -76,7 +76,6 @@ class Simplified {
   bool separate(Pair& pair);
   bool contract(Pair& pair, int v);
   void remove_dominated(int v);
-  bool beats(int v, int b, int a);
   void touch(int v) {
     if (!queued_[v]) queue_.push_back(v);
     queued_[v] = 1;
@@ -213,36 +212,47 @@ inline bool Simplified::contract(Pair& pair, int v) {
   return true;
 }
 
-/// Whether v = b never costs or uses more than v = a, whatever the others are.
-inline bool Simplified::beats(int v, int b, int a) {
-  Variable& variable = variables_[v];
-  Cost gain = variable.costs[a] - variable.costs[b];
-  for (const Usage& usage : variable.usages)
-    if (usage.amounts[b] > usage.amounts[a]) return false;
-  for (const int p : variable.pairs) {
-    if (pairs_[p].gone) continue;
-    const auto& on = variables_[other(pairs_[p], v)].on;
-    Cost least = infeasible;
-    for (int j = 0; j < static_cast<int>(on.size()); ++j) {
-      if (!on[j]) continue;
-      const Cost with_a = at(pairs_[p], v, a, j), with_b = at(pairs_[p], v, b, j);
-      if (!is_feasible(with_a)) continue;
-      if (!is_feasible(with_b)) return false;
-      least = std::min(least, with_a - with_b);
-    }
-    if (is_feasible(least)) gain += least;
-  }
-  return gain > 0 || (gain == 0 && b < a);
-}
-
+/// Drops each value that another one beats: that never costs or uses more, whatever the others are.
 inline void Simplified::remove_dominated(int v) {
   Variable& variable = variables_[v];
-  const int values = static_cast<int>(variable.on.size());
   if (variable.left > 64) return;  // quadratic in the values
   std::erase_if(variable.pairs, [&](int p) { return pairs_[p].gone; });
-  for (int a = values - 1; a >= 0; --a)
-    for (int b = 0; b < values && variable.on[a]; ++b)
-      if (a != b && variable.on[b] && beats(v, b, a)) drop(v, a);
+  std::vector<int> values, counts;  // of its own, and of each neighbour
+  for (int i = 0; i < static_cast<int>(variable.on.size()); ++i)
+    if (variable.on[i]) values.push_back(i);
+  for (const int p : variable.pairs) counts.push_back(variables_[other(pairs_[p], v)].left);
+  // For each value its costs with all values of all neighbours, one after the other: as the value
+  // that may go, and as the one that beats it. By how much the first is dearer is then very large
+  // where it is not allowed, and far below 0 where the second alone is not.
+  std::vector<std::vector<Cost>> going(values.size()), staying(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (const int p : variable.pairs) {
+      const auto& on = variables_[other(pairs_[p], v)].on;
+      for (int j = 0; j < static_cast<int>(on.size()); ++j) {
+        if (!on[j]) continue;
+        const Cost cost = at(pairs_[p], v, values[i], j);
+        going[i].push_back(is_feasible(cost) ? cost : infeasible);
+        staying[i].push_back(is_feasible(cost) ? cost : least_infeasible);
+      }
+    }
+  const auto beats = [&](std::size_t b, std::size_t a) {
+    for (const Usage& usage : variable.usages)
+      if (usage.amounts[values[b]] > usage.amounts[values[a]]) return false;
+    Cost gain = variable.costs[values[a]] - variable.costs[values[b]];
+    const Cost *with_a = going[a].data(), *with_b = staying[b].data();
+    for (const int count : counts) {
+      Cost least = infeasible;
+      for (int j = 0; j < count; ++j) least = std::min(least, with_a[j] - with_b[j]);
+      if (least < -most_cost) return false;  // b is not allowed where a is
+      if (least < most_cost) gain += least;
+      with_a += count;
+      with_b += count;
+    }
+    return gain > 0 || (gain == 0 && b < a);
+  };
+  for (std::size_t a = values.size(); a-- > 0;)
+    for (std::size_t b = 0; b < values.size() && variable.on[values[a]]; ++b)
+      if (a != b && variable.on[values[b]] && beats(b, a)) drop(v, values[a]);
 }
 
 inline Simplified::Simplified(const CostNetwork& network, const SimplifyOptions& options)
