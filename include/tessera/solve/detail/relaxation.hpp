@@ -41,6 +41,7 @@ inline void step_multipliers(const Timeline& timeline, std::span<const Cost> use
     const Wide moved = multipliers[p] + change;
     multipliers[p] = moved < 0 ? 0 : static_cast<Cost>(std::min(moved, Wide{1} << 58));
   }
+  timeline.keep_small(multipliers);
 }
 
 class Relaxation {

@@ -38,6 +38,17 @@ class Timeline {
 
   int points() const { return static_cast<int>(limits_.size()); }
   std::span<const Cost> limits() const { return limits_; }
+  /// Makes multipliers smaller, by halves, where penalties could sum up to more than costs may.
+  void keep_small(std::vector<Cost>& multipliers) const {
+    const auto largest = [&] {
+      Wide sum = 0;
+      for (std::size_t p = 0; p < limits_.size(); ++p)
+        sum += static_cast<Wide>(multipliers[p]) * largest_[p] >> fraction;
+      return sum;
+    };
+    while (largest() > most_cost / 4)
+      for (Cost& multiplier : multipliers) multiplier /= 2;
+  }
   /// The rows of a variable, which do not overlap.
   std::span<const Row> rows(int variable) const {
     return {rows_.data() + first_row_[variable], first_row_[variable + 1] - first_row_[variable]};
@@ -88,6 +99,7 @@ class Timeline {
                 std::vector<Cost>& common);
 
   std::vector<Cost> limits_, amounts_;
+  std::vector<Cost> largest_;  ///< at each point, the most that all variables use
   std::vector<Row> rows_;
   std::vector<std::size_t> first_row_;
 };
@@ -170,6 +182,15 @@ inline Timeline::Timeline(const CostNetwork& network) {
   }
   first_row_.back() = kept;
   rows_.resize(kept);
+  largest_.assign(limits_.size() + 1, 0);
+  for (const Row& row : rows_) {
+    Cost amount = 0;
+    for (int i = 0; i < network.values(row.variable); ++i)
+      amount = std::max(amount, this->amount(row, i));
+    largest_[row.begin] += amount;
+    largest_[row.end] -= amount;
+  }
+  for (std::size_t p = 1; p < largest_.size(); ++p) largest_[p] += largest_[p - 1];
 }
 
 }  // namespace tessera::detail
