@@ -24,6 +24,7 @@
 #include <tessera/op/comparison.hpp>
 #include <tessera/op/complex.hpp>
 #include <tessera/op/concatenate.hpp>
+#include <tessera/op/constrain.hpp>
 #include <tessera/op/convolve.hpp>
 #include <tessera/op/create.hpp>
 #include <tessera/op/create_dynamic.hpp>

@@ -11,6 +11,7 @@
 // CASE unreduced_in_the_middle: Unreduced stands in the middle of a spec; .*; put it last
 // CASE unreduced_twice: Unreduced stands in the middle of a spec
 // CASE nine_dimensions: a PartitionSpec has more than 8 entries; a tensor has at most 8 dimensions; merge
+// CASE open_entry: an entry of this PartitionSpec is Open, and a tensor lies somewhere; .*constrain<P<..., Open>>
 // CASE long_equation: an equation has at most 95 characters
 // ERRORS each: 1
 #include <tessera/plan.hpp>
@@ -47,6 +48,8 @@ using Middle = P<Unreduced<Sum, data>, _>;
 using Twice = P<_, Unreduced<Sum, data>, Unreduced<Max, model>>;
 #elif defined(CASE_nine_dimensions)
 static_assert(detail::demand_spec<Grid, P<data, _, _, _, _, _, _, _, _>>());
+#elif defined(CASE_open_entry)
+static_assert(detail::demand_spec<Grid, P<data, Open>>());
 #elif defined(CASE_long_equation)
 constexpr Equation e =
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,"

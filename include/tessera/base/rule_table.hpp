@@ -23,6 +23,10 @@ TESSERA_RULE(ok, usage, "", "no rule is broken")
 TESSERA_RULE(axis_in_mesh, sharding, "dimension {dim} of {first}, on a mesh of {second} axes",
              "the PartitionSpec names an axis that its Mesh does not have; a dimension is split "
              "over axes of the mesh; check the spelling, or add the axis to the mesh")
+TESSERA_RULE(nothing_open, sharding, "dimension {dim} of {first}",
+             "an entry of this PartitionSpec is Open, and a tensor lies somewhere; Open stands in "
+             "what constrain states, where shardings are chosen; write an axis or _ here, and "
+             "constrain<P<..., Open>>(x) within the function")
 TESSERA_RULE(axis_used_once, sharding, "dimension {dim} of {first}",
              "the PartitionSpec uses a mesh axis twice; an axis splits at most one dimension; "
              "replace one use by _")

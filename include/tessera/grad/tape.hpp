@@ -47,6 +47,7 @@ class Tape final : public Taker, public ViewWatch {
   TESSERA_FUNCTION void refuse(CallSite site) const override;
   bool takes_all() const override { return true; }
   Tape* tape() override { return this; }
+  TESSERA_FUNCTION void pin(const TensorCore& x, const OpenSharding& to, Where where) override;
   Taker* outer() const { return outer_; }
   ViewWatch* outer_watch() const { return outer_watch_; }
   /// Notes a view of a followed tensor, and one through which another tensor may be written: what

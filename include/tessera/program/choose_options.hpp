@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/base/math.hpp>
+#include <tessera/program/program.hpp>
 
 namespace tessera {
 
@@ -19,6 +20,8 @@ struct ChooseOptions {
   Objective objective = Objective::time;
   /// The tensors of the Program, among those that no operator makes, whose sharding is open too.
   std::vector<int> open = {};
+  /// What tensors of the Program shall be split like, beside what constrain states in the function.
+  std::vector<TensorPin> pins = {};
   bool open_arguments = false;     ///< all tensors that no operator makes are open
   bool open_results = false;       ///< the tensors that outlive the Program are open
   Index flops_limit = max_int64;   ///< of process 0, in all operators

@@ -22,6 +22,7 @@
 #include <tessera/base/copy_on_write.hpp>
 #include <tessera/base/where.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/spec/open_sharding.hpp>
 
 namespace tessera {
 
@@ -60,6 +61,13 @@ struct ProgramTensor {
   constexpr bool alive_at(int entry) const {
     return first <= entry && entry <= last && made < entry;
   }
+};
+
+/// What a tensor's sharding shall be where shardings are chosen (op/constrain.hpp).
+struct TensorPin {
+  int tensor = -1;
+  OpenSharding to;
+  Where where = {};
 };
 
 /// A part of a program that the user has named; layer 0 is all of it.
@@ -103,6 +111,8 @@ class Program {
     tensors_.own().push_back(tensor);
     return static_cast<int>(tensors_->size()) - 1;
   }
+  void pin(const TensorPin& pin) { pins_.push_back(pin); }
+  const std::vector<TensorPin>& pins() const { return pins_; }
   /// Return an operator and a tensor to be changed.
   ProgramEntry& entry_to_change(int i) { return entries_.own()[static_cast<std::size_t>(i)]; }
   ProgramTensor& tensor_to_change(int i) { return tensors_.own()[static_cast<std::size_t>(i)]; }
@@ -257,6 +267,7 @@ class Program {
   detail::CopyOnWrite<std::vector<ProgramEntry>> entries_;
   detail::CopyOnWrite<std::vector<ProgramTensor>> tensors_;
   detail::CopyOnWrite<std::vector<ProgramLayer>> layers_{std::vector{ProgramLayer{}}};
+  std::vector<TensorPin> pins_;
   int layer_ = 0;
 };
 

@@ -21,6 +21,7 @@
 #include <tessera/base/digest.hpp>
 #include <tessera/program/program.hpp>
 #include <tessera/run/kept_request.hpp>
+#include <tessera/run/pins.hpp>
 #include <tessera/run/recording.hpp>
 #include <tessera/run/taker.hpp>
 
@@ -75,10 +76,13 @@ class Listing final : public Taker {
   TESSERA_FUNCTION TensorCore take(const Request& r) override;
   TESSERA_FUNCTION void refuse(CallSite site) const override;
   bool takes_all() const override { return true; }
+  void pin(const TensorCore& x, const OpenSharding& to, Where where) override {
+    pins_.add(x, to, where);
+  }
 
   /// Returns a digest of what is listed: operators, descriptions, which call reads the result of
-  /// which other, what the caller keeps, and what memory is the application's. Two lists of one
-  /// structure differ in values alone.
+  /// which other, what the caller keeps, what memory is the application's, and pins. Two lists of
+  /// one structure differ in values alone.
   std::uint64_t structure() const;
   /// Returns whether a list of the same digest has this one's calls.
   bool is(const Program& listed) const;
@@ -105,6 +109,8 @@ class Listing final : public Taker {
   bool kept_by_others(int number) const;
   int layers_now(const MeshCore& mesh);
   void show();
+  /// Returns what is pinned, by the number of each tensor.
+  std::vector<TensorPin> pins() const;
   /// Calls that did not run keep no promise.
   void let_go();
 
@@ -113,6 +119,7 @@ class Listing final : public Taker {
   std::vector<std::shared_ptr<ListedCall>> calls_;
   std::vector<ListedTensor> tensors_;
   std::vector<LayerPath> layers_;
+  Pins pins_;
   Digest digest_;
 };
 

@@ -29,6 +29,7 @@
 #include <tessera/kernel/tool_region.hpp>
 #include <tessera/program/program.hpp>
 #include <tessera/program/trace_event.hpp>
+#include <tessera/run/pins.hpp>
 #include <tessera/run/taker.hpp>
 #include <tessera/tensor/process_mesh.hpp>
 #include <tessera/tensor/tensor_core.hpp>
@@ -69,9 +70,11 @@ class Recorder {
     live_.clear();
     elsewhere_.clear();
     serials_.clear();
+    pins_ = {};
   }
   Program stop() {
     note_ends();
+    pins_.put_into(program_);
     for (const auto& [storage, watched] : live_)
       program_.tensor_to_change(watched.tensor).last = program_.size();
     for (int i = 0; i < program_.size(); ++i)  // what is under way still, no pass changes
@@ -115,6 +118,13 @@ class Recorder {
     else
       e.also.push_back(tensor);
   }
+  /// Notes what the sharding of a tensor shall be; nothing, where no operator has it.
+  void pin(const TensorCore& x, const OpenSharding& to, Where where) {
+    pins_.add(x, to, where);
+    const auto known = live_.find(x.storage().get());
+    if (known != live_.end() && !known->second.storage.expired())
+      pins_.tell(known->second.storage, known->second.tensor);
+  }
 
  private:
   struct Watched {
@@ -157,6 +167,7 @@ class Recorder {
     }
     const int number = program_.add(tensor);
     live_[storage.get()] = {storage, number};
+    pins_.tell(storage, number);
     if (!storage || storage->mesh() != mesh_)
       elsewhere_.push_back(reinterpret_cast<std::uintptr_t>(storage.get()));
     return number;
@@ -170,8 +181,16 @@ class Recorder {
   std::unordered_map<const Storage*, Watched> live_;
   std::vector<std::uintptr_t> elsewhere_;  ///< of these, those of other meshes
   std::vector<std::uint64_t> serials_;     ///< of the arena, when each operator began
+  Pins pins_;
   std::shared_ptr<OpenLayers> layers_ = std::make_shared<OpenLayers>();
 };
+
+/// Tells who lists or records calls what the sharding of a tensor shall be.
+inline void pin_tensor(const TensorCore& x, const OpenSharding& to, Where where) {
+  if (taker_of_thread != nullptr) return taker_of_thread->pin(x, to, where);
+  const Recorder* const recorder = x.mesh()->attached<Recorder>();
+  if (recorder != nullptr && recorder->on()) x.mesh()->attachment<Recorder>().pin(x, to, where);
+}
 
 /// Returns the innermost layer that is open on a mesh; null where none is.
 inline const OpenLayer* innermost_layer(const MeshCore& mesh) {

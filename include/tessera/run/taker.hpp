@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <tessera/run/extras.hpp>
+#include <tessera/spec/open_sharding.hpp>
 
 namespace tessera::detail {
 
@@ -27,6 +28,8 @@ class Taker {
   virtual bool takes_all() const { return false; }
   /// Returns the tape that it is (grad/tape.hpp), or null.
   virtual Tape* tape() { return nullptr; }
+  /// Notes what a tensor's sharding shall be where it is chosen (op/constrain.hpp).
+  virtual void pin(const TensorCore&, const OpenSharding&, Where) {}
 
  protected:
   ~Taker() = default;

@@ -21,6 +21,10 @@ namespace tessera {
 struct Replicated {};
 using _ = Replicated;
 
+/// A dimension of which nothing is said: an entry of the spec that constrain states
+/// (spec/open_sharding.hpp), and of no tensor's.
+struct Open {};
+
 /// Several axes on one dimension; the first is the major one.
 template <class... A> struct Axes {};
 
@@ -86,8 +90,8 @@ struct CanonicalSpec<PartitionSpec<Done...>, First, Rest...>
                 "dimension and then at most one Unreduced<Kind, axes...>; put it last");
 };
 
-inline constexpr int unknown_axis =
-    15;  // written by lowering for an axis that the mesh does not have
+// Written by lowering for an axis that the mesh does not have, and for a dimension that is Open.
+inline constexpr int unknown_axis = 15, open_axis = 14;
 
 template <class M, class A> constexpr int index_or_unknown() {
   return M::template index<A> >= 0 ? M::template index<A> : unknown_axis;
@@ -100,6 +104,9 @@ template <class M, class D> struct LowerDim {
 };
 template <class M> struct LowerDim<M, Replicated> {
   static constexpr void add(Sharding& s) { s.dims.push_back(AxisList{}); }
+};
+template <class M> struct LowerDim<M, Open> {
+  static constexpr void add(Sharding& s) { s.dims.push_back(AxisList{open_axis}); }
 };
 template <class M, class... A> struct LowerDim<M, Axes<A...>> {
   static constexpr void add(Sharding& s) {

@@ -50,6 +50,11 @@ TESSERA_FUNCTION void CustomCall::refuse(CallSite site) const {
   if (outer_ != nullptr) outer_->refuse(site);
 }
 
+TESSERA_FUNCTION void CustomCall::pin(const TensorCore& x, const OpenSharding& to, Where where) {
+  const TakenBy scope(outer_);
+  pin_tensor(x, to, where);
+}
+
 TESSERA_FUNCTION TensorCore CustomCall::result(const TensorCore& y) {
   if (!y.sharding().partial.empty())
     throw UsageError(std::string(site_.label) +

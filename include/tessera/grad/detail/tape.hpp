@@ -108,6 +108,12 @@ TESSERA_FUNCTION void Tape::refuse(CallSite site) const {
                    site.where);
 }
 
+/// The gradient of what is pinned may lie otherwise.
+TESSERA_FUNCTION void Tape::pin(const TensorCore& x, const OpenSharding& to, Where where) {
+  const TakenBy scope(outer_);
+  pin_tensor(x, to, where);
+}
+
 inline unsigned Tape::followed(const OperandList& operands) {
   unsigned bits = 0;
   for (int i = 0; i < operands.size(); ++i)

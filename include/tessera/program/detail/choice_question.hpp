@@ -214,14 +214,17 @@ class ChoiceQuestion : public FreeTensors {
     const bool copied = may_be_copied(t);
     if (!is_free(t) && !copied) return;
     const std::vector<Sharding> all = placements(tensor.desc.extents, program_.mesh);
-    const auto add = [&](Places& places) {
-      for (const Sharding& s : all)
+    const auto add = [&](Places& places, const std::vector<Sharding>& others) {
+      for (const Sharding& s : others)
         if (!(s == own)) places.all.push_back(s);
-      if (places.all.size() > 1)
+      if (places.all.size() > 1 || !(places.all[0] == own))
         places.variable = network_.add_variable(std::vector<Cost>(places.all.size(), 0));
     };
-    if (is_free(t)) add(homes_.back());
-    if (copied) add(copies_.back());
+    if (is_free(t)) {
+      if (!pins_.allow(t, own)) homes_.back().all.clear();
+      add(homes_.back(), pins_.pinned(t) ? pins_.placements(t) : all);
+    }
+    if (copied) add(copies_.back(), all);
     if (copies(t).variable < 0) return;
     std::vector<Cost> costs;
     for (const Sharding& home : homes(t).all)

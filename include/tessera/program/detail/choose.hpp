@@ -61,12 +61,20 @@ TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planni
   choice.question = question;
   SolveOptions solving;
   solving.steps = options.steps;
-  const bool within = detail::keeps_limits(program, options);
+  const bool kept = question->keeps_pins();
+  const bool within = kept && detail::keeps_limits(program, options);
+  const auto as_given = [&] {  // nothing better is found
+    if (!kept)
+      throw ShardingError(
+          "choose: within its limits no choice is found that keeps what is pinned; a pin holds "
+          "whatever it costs; raise the limits, allow more steps, or leave entries of pins Open");
+    return choice;
+  };
   Index flops = options.flops_limit, memory = options.memory_limit;
   for (int tries = 0; tries < 6; ++tries) {
     choice.solution = solve(question->network(), solving);
     if (tries == 0) choice.bound = add_costs(choice.solution.bound, question->fixed());
-    if (!choice.solution.found()) return choice;
+    if (!choice.solution.found()) return as_given();
     Assignment assignment = choice.solution.assignment;
     if (flops == max_int64 && memory == max_int64)
       assignment = detail::RefinedChoice(*question, std::move(assignment)).make();
@@ -87,7 +95,7 @@ TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planni
       memory -= std::max<Index>(0, peak_over_processes(made) - options.memory_limit);
     question->limit(flops, memory);
   }
-  return choice;
+  return as_given();
 }
 
 namespace detail {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <vector>
 
+#include <tessera/program/choice/pinned_tensors.hpp>
 #include <tessera/program/choose_options.hpp>
 #include <tessera/program/detail/program_edit.hpp>
 
@@ -18,9 +19,18 @@ namespace tessera::detail {
 class FreeTensors : protected ProgramEdit {
  public:
   FreeTensors(const Program& program, const PlanOptions& planning, const ChooseOptions& options)
-      : ProgramEdit(program, planning), options_of_choice_(options) {
+      : ProgramEdit(program, planning), options_of_choice_(options), pins_(program_, options.pins) {
     find_free();
     count_readers();
+    for (int t = 0; t < tensors(); ++t)
+      if (pins_.pinned(t)) pins_.require(t, is_free(t));
+  }
+  /// Returns whether the Program that was given keeps what is pinned.
+  bool keeps_pins() const {
+    bool keeps = true;
+    for (int t = 0; t < tensors(); ++t)
+      keeps = keeps && pins_.allow(t, program_.tensor(t).desc.sharding);
+    return keeps;
   }
   bool is_free(int t) const { return free_[static_cast<std::size_t>(t)]; }
   /// Returns whether several operators read a tensor, which nobody writes, so that a copy of it
@@ -59,6 +69,7 @@ class FreeTensors : protected ProgramEdit {
   int tensors() const { return static_cast<int>(program_.tensors().size()); }
 
   ChooseOptions options_of_choice_;
+  PinnedTensors pins_;
 
  private:
   /// A tensor is free that an operator with ways makes, that the caller does not keep, and that

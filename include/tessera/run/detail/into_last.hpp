@@ -10,6 +10,7 @@
 
 #include <tessera/plan/op/reshard.hpp>
 #include <tessera/run/into_last.hpp>
+#include <tessera/run/recording.hpp>
 #include <tessera/run/run.hpp>
 
 namespace tessera::detail {
@@ -46,6 +47,11 @@ TESSERA_FUNCTION void IntoLast::pass_on() {
   held_.reset();
   for (std::size_t k = 0; k < open_; ++k) made_[first + k].result = k == 0 ? result : also[k - 1];
   open_ = 0;
+}
+
+TESSERA_FUNCTION void IntoLast::pin(const TensorCore& x, const OpenSharding& to, Where where) {
+  const TakenBy scope(outer_);
+  pin_tensor(now(x), to, where);
 }
 
 TESSERA_FUNCTION TensorCore IntoLast::take(const Request& r) {

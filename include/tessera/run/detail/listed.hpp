@@ -150,7 +150,22 @@ TESSERA_FUNCTION std::uint64_t Listing::structure() const {
     if (kept_by_others(i)) digest.add(number);
     if (listed(i).tensor.storage()->adopted()) digest.add(number + 1);
   }
+  for (const TensorPin& pin : pins()) {
+    digest.add(static_cast<std::uint64_t>(pin.tensor));
+    for (const OpenEntry& entry : pin.to.dims)
+      digest.add(entry.open ? ~std::uint64_t{} : entry.axes.bits());
+  }
   return digest.value();
+}
+
+TESSERA_FUNCTION std::vector<TensorPin> Listing::pins() const {
+  if (pins_.empty()) return {};
+  Pins pins = pins_;
+  for (int i = 0; i < static_cast<int>(tensors_.size()); ++i)
+    if (number_of(i) == i) pins.tell(listed(i).tensor.storage(), i);
+  Program numbered;
+  pins.put_into(numbered);
+  return numbered.pins();
 }
 
 inline int enter(Program& program, const LayerPath& path) {
@@ -193,12 +208,19 @@ TESSERA_FUNCTION Program Listing::program() const {
     program.record(std::move(entry));
     for (int d = 0; d < depth; ++d) program.leave();
   }
+  for (const TensorPin& pin : pins()) program.pin(pin);
   program.state_held(0);
   return program;
 }
 
 TESSERA_FUNCTION bool Listing::is(const Program& program) const {
   if (program.size() != size()) return false;
+  const std::vector<TensorPin> own = pins();
+  if (!std::equal(own.begin(), own.end(), program.pins().begin(), program.pins().end(),
+                  [](const TensorPin& a, const TensorPin& b) {
+                    return a.tensor == b.tensor && a.to == b.to;
+                  }))
+    return false;
   for (int i = 0; i < size(); ++i) {
     const ListedCall& c = call(i);
     const ProgramEntry& e = program.entry(i);
