@@ -19,11 +19,13 @@
 ///
 /// Laws: the results are those of the function alone; each tensor ends with the last operator that
 /// reads it; a Program of a structure is made once.
+#include <concepts>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include <tessera/program/choice/difference.hpp>
 #include <tessera/program/explain.hpp>
 #include <tessera/run/structures.hpp>
 #include <tessera/run/taker.hpp>
@@ -102,6 +104,21 @@ template <class F>
 Compiled<std::decay_t<F>> compile(F&& f, const CompileOptions& options = {},
                                   Where where = Where::here()) {
   return {std::forward<F>(f), options, where};
+}
+
+/// Returns f, split as a choice says that was made before: of f, or of one like it
+/// (program/choice/table.hpp). Arguments that the choice opened are made by choice.argument(path).
+template <class F, std::same_as<ChoiceTable> Table>  // so that braces are options
+Compiled<std::decay_t<F>> compile(F&& f, const Table& choice, CompileOptions options = {},
+                                  Where where = Where::here()) {
+  if (!options.choose) options.choose = ChooseOptions{.objective = choice.objective};
+  options.choose->stated = keep(choice);
+  return {std::forward<F>(f), options, where};
+}
+template <class F, std::same_as<Choice> Chosen>
+Compiled<std::decay_t<F>> compile(F&& f, const Chosen& choice, const CompileOptions& options = {},
+                                  Where where = Where::here()) {
+  return compile(std::forward<F>(f), table_of(choice), options, where);
 }
 
 }  // namespace tessera

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
@@ -48,6 +49,10 @@ struct Choice {
   Cost bound = 0;   ///< no choice costs less, of operators that move tensors and then compute
   Solution solution = {};
   std::shared_ptr<const detail::ChoiceQuestion> question{};
+
+  /// Returns how an argument of a function that choose was given lies, by its path, such as "0" or
+  /// "1.weight": so it is made, or read from a file. Throws UsageError where no operator reads it.
+  TESSERA_FUNCTION Sharding argument(std::string_view path) const;
 
   /// By how much of the bound the cost may be too high.
   double gap() const {

@@ -5,6 +5,8 @@
 ///
 ///     ChooseOptions options{.objective = Objective::payload, .flops_limit = program.flops()};
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include <tessera/base/math.hpp>
@@ -16,14 +18,24 @@ namespace tessera {
 /// most, in bytes, and of equal payloads the shorter time.
 enum class Objective : std::uint8_t { time, payload };
 
+struct ChoiceTable;
+
 struct ChooseOptions {
   Objective objective = Objective::time;
   /// The tensors of the Program, among those that no operator makes, whose sharding is open too.
   std::vector<int> open = {};
-  /// What tensors of the Program shall be split like, beside what constrain states in the function.
-  std::vector<TensorPin> pins = {};
+  /// Arguments that are open, by their paths, where choose is given a function: "1.weight", or "1"
+  /// for all tensors of the second one.
+  std::vector<std::string> open_paths = {};
   bool open_arguments = false;     ///< all tensors that no operator makes are open
   bool open_results = false;       ///< the tensors that outlive the Program are open
+  /// What tensors of the Program shall be split like, beside what constrain states in the function.
+  std::vector<TensorPin> pins = {};
+  /// An earlier choice (program/choice/table.hpp): a tensor that it has is split otherwise only
+  /// where keeping it, too, would cost more.
+  std::shared_ptr<const ChoiceTable> previous = {};
+  /// A choice to repeat: the tensors that it chose are split as it says, whatever that costs.
+  std::shared_ptr<const ChoiceTable> stated = {};
   Index flops_limit = max_int64;   ///< of process 0, in all operators
   Index memory_limit = max_int64;  ///< bytes of tensors and workspace that a process may hold
   /// How many steps the search may take where the network is too large to be solved exactly: more

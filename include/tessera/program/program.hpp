@@ -70,6 +70,12 @@ struct TensorPin {
   Where where = {};
 };
 
+/// A tensor of a function's arguments: "1.weight" is field `weight` of the second one.
+struct ProgramArgument {
+  int tensor = -1;
+  std::string path;
+};
+
 /// A part of a program that the user has named; layer 0 is all of it.
 struct ProgramLayer {
   std::string name;
@@ -111,6 +117,9 @@ class Program {
     tensors_.own().push_back(tensor);
     return static_cast<int>(tensors_->size()) - 1;
   }
+  /// The arguments of a function that choose has recorded (run/choose_of.hpp).
+  void name_argument(const ProgramArgument& argument) { arguments_.push_back(argument); }
+  const std::vector<ProgramArgument>& arguments() const { return arguments_; }
   void pin(const TensorPin& pin) { pins_.push_back(pin); }
   const std::vector<TensorPin>& pins() const { return pins_; }
   /// Return an operator and a tensor to be changed.
@@ -268,6 +277,7 @@ class Program {
   detail::CopyOnWrite<std::vector<ProgramTensor>> tensors_;
   detail::CopyOnWrite<std::vector<ProgramLayer>> layers_{std::vector{ProgramLayer{}}};
   std::vector<TensorPin> pins_;
+  std::vector<ProgramArgument> arguments_;
   int layer_ = 0;
 };
 

@@ -63,14 +63,16 @@ std::vector<Tensor> dry_argument(const ProcessMesh<M>& mesh,
 }
 
 /// Runs f(arguments...), or f(mesh, arguments...) where f is callable so only, under a Recording.
-/// The result of f lives until the Recording ends.
-template <class M, class F, class... A>
-Program recorded(const ProcessMesh<M>& mesh, const F& f, const A&... arguments) {
+/// The result of f lives until the Recording ends; before that, last(arguments...) is called.
+template <class M, class Last, class F, class... A>
+Program recorded_until(const ProcessMesh<M>& mesh, const Last& last, const F& f,
+                       const A&... arguments) {
   using Plain = std::is_invocable<const F&, const A&...>;  // tried first, and alone where it holds
   using WithMesh = std::is_invocable<const F&, const ProcessMesh<M>&, const A&...>;
   static_assert(
       std::disjunction_v<Plain, WithMesh>,
-      "[tessera] plan(f)(...) cannot call f with what it is given; give a like<Tensor>(...) for "
+      "[tessera] plan(f)(...) or choose(f)(...) cannot call f with what it is given; give a "
+      "like<Tensor>(...) for "
       "each tensor that f takes, other arguments as they are, then the sizes of the mesh; f may "
       "take the mesh itself first");
   Recording recording(mesh);
@@ -82,11 +84,18 @@ Program recorded(const ProcessMesh<M>& mesh, const F& f, const A&... arguments) 
   };
   if constexpr (std::is_void_v<decltype(run())>) {
     run();
+    last(arguments...);
     return recording.take();
   } else {
     const auto result = run();
+    last(arguments...);
     return recording.take();
   }
+}
+template <class M, class F, class... A>
+Program recorded(const ProcessMesh<M>& mesh, const F& f, const A&... arguments) {
+  return recorded_until(
+      mesh, [](const auto&...) {}, f, arguments...);
 }
 
 template <class F> struct PlanOf {

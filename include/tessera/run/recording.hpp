@@ -118,12 +118,15 @@ class Recorder {
     else
       e.also.push_back(tensor);
   }
+  /// Returns the number of a tensor; -1: no operator has had it.
+  int known(const TensorCore& x) const {
+    const auto known = live_.find(x.storage().get());
+    return known == live_.end() || known->second.storage.expired() ? -1 : known->second.tensor;
+  }
   /// Notes what the sharding of a tensor shall be; nothing, where no operator has it.
   void pin(const TensorCore& x, const OpenSharding& to, Where where) {
     pins_.add(x, to, where);
-    const auto known = live_.find(x.storage().get());
-    if (known != live_.end() && !known->second.storage.expired())
-      pins_.tell(known->second.storage, known->second.tensor);
+    if (const int number = known(x); number >= 0) pins_.tell(x.storage(), number);
   }
 
  private:

@@ -18,6 +18,7 @@
 #include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/choice.hpp>
+#include <tessera/program/choice/detail/earlier.hpp>
 #include <tessera/program/detail/choice_question.hpp>
 #include <tessera/program/detail/refined_choice.hpp>
 #include <tessera/program/detail/under_choice.hpp>
@@ -42,10 +43,11 @@ inline bool keeps_limits(const Program& program, const ChooseOptions& options) {
 }
 }  // namespace detail
 
-TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planning,
-                               const ChooseOptions& options) {
-  const auto question = std::make_shared<detail::ChoiceQuestion>(program, planning, options);
-  detail::Prices& prices = question->prices();
+namespace detail {
+inline Choice chosen_anew(const Program& program, const PlanOptions& planning,
+                          const ChooseOptions& options) {
+  const auto question = std::make_shared<ChoiceQuestion>(program, planning, options);
+  Prices& prices = question->prices();
   const auto price_of = [&](const Program& p) {
     Cost cost = 0;
     for (const ProgramEntry& e : p.entries()) cost = add_costs(cost, prices.of(*e.plan));
@@ -62,7 +64,7 @@ TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planni
   SolveOptions solving;
   solving.steps = options.steps;
   const bool kept = question->keeps_pins();
-  const bool within = kept && detail::keeps_limits(program, options);
+  const bool within = kept && keeps_limits(program, options);
   const auto as_given = [&] {  // nothing better is found
     if (!kept)
       throw ShardingError(
@@ -77,9 +79,9 @@ TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planni
     if (!choice.solution.found()) return as_given();
     Assignment assignment = choice.solution.assignment;
     if (flops == max_int64 && memory == max_int64)
-      assignment = detail::RefinedChoice(*question, std::move(assignment)).make();
-    Program made = detail::UnderChoice(*question, assignment, planning).make();
-    if (detail::keeps_limits(made, options)) {
+      assignment = RefinedChoice(*question, std::move(assignment)).make();
+    Program made = UnderChoice(*question, assignment, planning).make();
+    if (keeps_limits(made, options)) {
       const Cost cost = price_of(made);
       if (within && cost >= choice.cost) return choice;
       choice.cost = cost;
@@ -89,13 +91,20 @@ TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planni
       return choice;
     }
     // What the network leaves out, such as copies within an operator, is taken off the limit.
-    if (flops != max_int64)
-      flops -= std::max<Index>(0, detail::flops_of(made) - options.flops_limit);
+    if (flops != max_int64) flops -= std::max<Index>(0, flops_of(made) - options.flops_limit);
     if (memory != max_int64)
       memory -= std::max<Index>(0, peak_over_processes(made) - options.memory_limit);
     question->limit(flops, memory);
   }
   return as_given();
+}
+}  // namespace detail
+
+TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planning,
+                               const ChooseOptions& options) {
+  if (options.previous == nullptr && options.stated == nullptr)
+    return detail::chosen_anew(program, planning, options);
+  return detail::EarlierChoices(program, planning, options).make();
 }
 
 namespace detail {
@@ -105,12 +114,24 @@ inline std::string price_text(Objective objective, Cost cost) {
 }
 inline std::string tensor_text(const Program& program, int t) {
   const ProgramTensor& tensor = program.tensor(t);
-  if (tensor.made < 0) return "argument";
+  if (tensor.made < 0) {
+    for (const ProgramArgument& argument : program.arguments())
+      if (argument.tensor == t) return "argument " + argument.path;
+    return "argument";
+  }
   const ProgramEntry& e = program.entry(tensor.made);
   const std::string path = program.layer_path(e.layer);
   return (path.empty() ? "" : path + "/") + e.label;
 }
 }  // namespace detail
+
+TESSERA_FUNCTION Sharding Choice::argument(std::string_view path) const {
+  for (const ProgramArgument& argument : question->program().arguments())
+    if (argument.path == path) return chosen[static_cast<std::size_t>(argument.tensor)];
+  throw UsageError("a choice is asked for the argument " + std::string(path) +
+                   ", which no operator of its function reads; name it by its place and the path "
+                   "within it, as in \"1.weight\"");
+}
 
 TESSERA_FUNCTION std::string explain(const Choice& choice) {
   const Program& given = choice.question->program();

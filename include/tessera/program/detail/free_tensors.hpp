@@ -84,6 +84,7 @@ class FreeTensors : protected ProgramEdit {
       for (const int t : e.also) free_[static_cast<std::size_t>(t)] = program_.tensor(t).made == i;
     }
     for (const int t : options_of_choice_.open) free_[static_cast<std::size_t>(t)] = true;
+    for (const std::string& path : options_of_choice_.open_paths) open_path(path);
     for (int t = 0; t < tensors(); ++t) {
       const ProgramTensor& tensor = program_.tensor(t);
       if (tensor.made < 0 && options_of_choice_.open_arguments)
@@ -110,6 +111,23 @@ class FreeTensors : protected ProgramEdit {
         if (t != e.result || !is_open(e)) pin(t);
       });
     }
+  }
+  void open_path(const std::string& path) {
+    bool found = false;
+    for (const ProgramArgument& argument : program_.arguments()) {
+      const std::string& own = argument.path;
+      if (own != path && own.substr(0, path.size() + 1) != path + ".") continue;
+      found = free_[static_cast<std::size_t>(argument.tensor)] = true;
+    }
+    if (found) return;
+    std::string all;
+    for (const ProgramArgument& argument : program_.arguments())
+      all += (all.empty() ? "" : ", ") + argument.path;
+    throw UsageError("choose: " + path +
+                     " is to be open, and no operator reads such an argument; " +
+                     (all.empty() ? "a Program that plan() recorded names none: give choose the "
+                                    "function, or numbers (ChooseOptions::open)"
+                                  : "those that operators read are " + all));
   }
   /// Counts the operators that read a tensor, and finds those that are read where they lie alone.
   void count_readers() {

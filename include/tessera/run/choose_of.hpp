@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Choosing the shardings of a function from its arguments, real or dry, in one call.
+///
+///     const ChooseOptions options{.open_paths = {"1"}};
+///     const Choice choice = choose(project, options)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(2, 4));
+///     choice.argument("1")                            // how the second argument is to be made
+///
+/// Arguments are those of plan(f) (run/plan_of.hpp), and tensors and trees of them on any mesh,
+/// whose shapes are taken: nothing is computed. The tensors of the arguments have paths,
+/// "1.weight", by which explain names them and ChooseOptions::open_paths opens them.
+///
+/// Laws: choose(f)(a...) is the choice of the Program that plan(f)(a...) records.
+#include <array>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <tessera/program/choice.hpp>
+#include <tessera/run/plan_cache.hpp>
+#include <tessera/run/plan_of.hpp>
+#include <tessera/tensor/tree.hpp>
+
+namespace tessera {
+namespace detail {
+template <class T> struct HoldsTensors;
+template <class T> struct ElementsHoldTensors : std::false_type {};
+template <class... T>
+struct ElementsHoldTensors<std::tuple<T...>> : std::conjunction<HoldsTensors<T>...> {};
+template <class A, class B>
+struct ElementsHoldTensors<std::pair<A, B>> : std::conjunction<HoldsTensors<A>, HoldsTensors<B>> {};
+template <class T, std::size_t N> struct ElementsHoldTensors<std::array<T, N>> : HoldsTensors<T> {};
+template <class T, class Allocator>
+struct ElementsHoldTensors<std::vector<T, Allocator>> : HoldsTensors<T> {};
+/// Whether an argument is a tree of tensors, and not something that the function is given as it is.
+template <class T>
+struct HoldsTensors
+    : std::bool_constant<is_tensor<T> || HasFields<T> || ElementsHoldTensors<T>::value> {};
+
+/// Returns the substitute of an argument on a dry mesh: dry tensors of the same shapes.
+template <class M, class X> decltype(auto) dry_substitute(const ProcessMesh<M>& mesh, const X& x) {
+  if constexpr (HoldsTensors<X>::value)
+    return map_tensors(
+        [&](const auto& tensor) {
+          using Tensor = std::remove_cvref_t<decltype(tensor)>;
+          return Tensor(TensorCore::make(mesh.core(), tensor.core().desc()));
+        },
+        x);
+  else
+    return dry_argument(mesh, x);
+}
+
+template <class F> struct ChooseOf {
+  F f;
+  ChooseOptions options;
+
+  /// The arguments of f, then the mesh: its sizes, or a ProcessMesh, which is not touched.
+  /// Communication: none.
+  template <class... A> Choice operator()(const A&... a) const {
+    constexpr std::size_t at = sizeof...(A) - 1;
+    constexpr bool has_mesh = is_mesh_argument<std::tuple_element_t<at, std::tuple<A...>>>;
+    static_assert(has_mesh,
+                  "[tessera] choose(f)(...) is not told on which mesh; give the sizes of the mesh "
+                  "after the arguments of f, as in choose(f)(like<X>(8, 512), sizes<Grid>(2, 4))");
+    if constexpr (has_mesh)
+      return run(std::forward_as_tuple(a...), std::make_index_sequence<at>{});
+    else
+      return {};
+  }
+
+ private:
+  template <class Tuple, std::size_t... I>
+  Choice run(const Tuple& arguments, std::index_sequence<I...>) const {
+    const auto mesh = dry_mesh_of(std::get<sizeof...(I)>(arguments), -1);
+    return chosen(mesh, dry_substitute(mesh, std::get<I>(arguments))...);
+  }
+  template <class M, class... A> Choice chosen(const ProcessMesh<M>& mesh, const A&... a) const {
+    std::vector<ProgramArgument> named;
+    Program program = recorded_until(
+        mesh, [&](const auto&... given) { name(mesh, named, given...); }, f, a...);
+    for (const ProgramArgument& argument : named) program.name_argument(argument);
+    return choose(program, plan_options(*mesh.core()), options);
+  }
+  /// Names the tensors of arguments that operators have read, while the recording knows them.
+  template <class M, class... A>
+  static void name(const ProcessMesh<M>& mesh, std::vector<ProgramArgument>& named, const A&... a) {
+    int place = 0;
+    const auto one = [&](const auto& tree) {
+      const std::string own = std::to_string(place++);
+      if constexpr (HoldsTensors<std::remove_cvref_t<decltype(tree)>>::value)
+        for_each_named_tensor(
+            [&](const std::string& path, const auto& x) {
+              const int t = mesh.core()->template attachment<Recorder>().known(x.core());
+              if (t >= 0) named.push_back({t, path.empty() ? own : own + "." + path});
+            },
+            tree);
+    };
+    (one(a), ...);
+  }
+};
+}  // namespace detail
+
+/// Returns a function that chooses the shardings of f: choose(f, options)(arguments..., mesh).
+template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, Program>)
+detail::ChooseOf<std::decay_t<F>> choose(F&& f, const ChooseOptions& options = {}) {
+  return {std::forward<F>(f), options};
+}
+
+}  // namespace tessera
