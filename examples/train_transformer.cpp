@@ -75,7 +75,14 @@ void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text
                        "--context, or more processes");
   }
   const Sizes& n = flags.sizes;
-  const Program planned = plan_step<U>(flags, mesh);
+  std::optional<Choice> choice;
+  if (flags.chosen) {
+    choice = chosen_step<U>(flags, mesh);
+    say("\nWhat is split otherwise than its operator alone would have it, and what else it could "
+        "cost\n{}",
+        why(*choice));
+  }
+  const Program planned = choice ? choice->program : plan_step<U>(flags, mesh);
   say("\nThe plan of one step, before its passes\n{}", describe(planned));
   if (mesh.dry()) return;
 
@@ -95,8 +102,10 @@ void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text
   const double gemm_seconds = gemm_flops(planned) / gemm_rate;
   say("\nLocal GEMM rate {:.1f} Gflop/s a process; steps {} to {} of {} characters\n",
       gemm_rate / 1e9, first + 1, flags.steps, n.batch * n.context);
-  auto compiled =
-      compile([&](const Batch<U>& batch, Index number) { return trainer.step(batch, number); });
+  const auto step = [&](const Batch<U>& batch, Index number) {
+    return trainer.step(batch, number);
+  };
+  auto compiled = choice ? compile(step, *choice) : compile(step);
   std::optional<Tracing> tracing;
   Log log;
   Pace pace(n.batch * n.context, gemm_seconds);
@@ -140,6 +149,26 @@ void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text
   if (flags.sample > 0) say("\nA sample, after the bar\n{}\n", sample);
 }
 
+/// Chooses a step's shardings for each way to split the weights, and returns the way whose step
+/// then costs least.
+std::string cheapest(const Flags& flags, const ProcessMesh<Grid>& mesh, const Voice& say) {
+  const std::pair<const char*, Choice> all[] = {
+      {"batch", chosen_step<Under<float, Grid, by::Batch>>(flags, mesh)},
+      {"tensors", chosen_step<Under<float, Grid, by::Tensors>>(flags, mesh)},
+      {"shards", chosen_step<Under<float, Grid, by::Shards>>(flags, mesh)}};
+  say("\nA step whose weights are split by each way, as written and chosen: model time, payload\n");
+  const auto* best = &all[0];
+  for (const auto& one : all) {
+    const Choice& choice = one.second;
+    if (choice.cost < best->second.cost) best = &one;
+    say("  {:<8} {:>8.1f} -> {:>8.1f} us, {:>7} -> {:>7} KiB\n", one.first,
+        static_cast<double>(choice.before) / 1e6, static_cast<double>(choice.cost) / 1e6,
+        choice.given().payload_bytes() >> 10, choice.program.payload_bytes() >> 10);
+  }
+  say("The least is of {}\n", best->first);
+  return best->first;
+}
+
 /// Throws UsageError unless the files that the run writes at its end can be written.
 void require_files(const Flags& flags, bool writes) {
   if (!writes || flags.dry) return;
@@ -165,6 +194,10 @@ void run(Environment& env, const std::vector<std::string>& words) {
   fail_together(*mesh.core(), complaint, Where::here());
   say("mesh {}, {} processes; split by {}\n", to_string(mesh.shape(), Grid::names()),
       mesh.processes(), flags.split);
+  if (flags.split == "chosen") {
+    flags.chosen = true;
+    flags.split = cheapest(flags, mesh, say);
+  }
   if (flags.split == "batch") train<Under<float, Grid, by::Batch>>(mesh, flags, text, say);
   if (flags.split == "tensors") train<Under<float, Grid, by::Tensors>>(mesh, flags, text, say);
   if (flags.split == "shards") train<Under<float, Grid, by::Shards>>(mesh, flags, text, say);

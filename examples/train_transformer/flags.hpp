@@ -21,7 +21,8 @@ inline constexpr const char* usage =
 
   --text FILE|FOLDER  what to learn from (/usr/share/common-licenses); a part is held out
   --mesh DxM          processes that split data x model (near square)
-  --split HOW         how the model is split: batch, tensors or shards (batch)
+  --split HOW         how the model is split: batch, tensors or shards; chosen: as one of them, and what a step
+                      makes between its weights as costs least (batch)
   --update HOW        who updates a weight that several have: replicated, sharded or cheapest (cheapest)
   --context N         characters the model sees (64)      --embed N   width of the model (128)
   --heads N           of attention (4)                    --layers N  (2)
@@ -53,6 +54,7 @@ struct Flags {
   Index steps = 1300, sample = 300, save_every = 0, measure = 100, memory = 0;
   double rate = 5e-3, decay = 0.05, clip = 1;
   bool eager = false, dry = false, help = false;
+  bool chosen = false;  ///< what a step makes is split as costs least
 };
 
 inline Flags read_flags(const std::vector<std::string>& words) {
@@ -86,7 +88,7 @@ inline Flags read_flags(const std::vector<std::string>& words) {
       .text("--resume", flags.resume)
       .text("--log", flags.log)
       .text("--trace", flags.trace)
-      .one_of("--split", flags.split, {"batch", "tensors", "shards"})
+      .one_of("--split", flags.split, {"batch", "tensors", "shards", "chosen"})
       .one_of("--update", flags.update, {"replicated", "sharded", "cheapest"})
       .mesh("--mesh", flags.mesh);
   table.read(words);

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/run/choose_of.hpp>
+
 #include "../support/curve.hpp"
 #include "../support/gemm_rate.hpp"
 #include "trainer.hpp"
@@ -40,6 +42,27 @@ template <class U> RecomputeChoice chosen_layers(const Flags& flags, const Proce
     return plan_step<U>(with, on);
   };
   return choose_recompute(static_cast<int>(flags.sizes.layers), flags.memory << 20, plan);
+}
+
+/// Returns the choice of a step's shardings, those of weights and batch aside.
+template <class U> Choice chosen_step(const Flags& flags, const ProcessMesh<Grid>& mesh) {
+  return choose(plan_step<U>(flags, mesh), mesh);
+}
+
+/// Returns what was chosen, and of the tensors that are split otherwise the two largest with each
+/// alternative's price.
+inline std::string why(const Choice& choice) {
+  const Program& given = choice.given();
+  std::vector<int> changed;
+  for (int t = 0; t < static_cast<int>(choice.chosen.size()); ++t)
+    if (!(choice.chosen[static_cast<std::size_t>(t)] == given.tensor(t).desc.sharding))
+      changed.push_back(t);
+  std::stable_sort(changed.begin(), changed.end(), [&](int a, int b) {
+    return volume(given.tensor(a).desc.extents) > volume(given.tensor(b).desc.extents);
+  });
+  std::string text = explain(choice);
+  for (std::size_t i = 0; i < changed.size() && i < 2; ++i) text += explain(choice, changed[i]);
+  return text;
 }
 
 /// Returns a step's sums by layer, and its communication by axes: the most on one process.

@@ -135,6 +135,19 @@ TEST_CASE("a pin that a tensor cannot keep is an error that names both") {
                   ShardingError);
 }
 
+TEST_CASE("sums that stay unfinished from one operator to the next may stay so") {
+  const auto squares = [](const auto& x, const auto& y, const auto& z) {
+    using Open = P<Unreduced<Sum, data>>;
+    const auto two = sum<"ij->", Open>(x * x) + sum<"ij->", Open>(y * y);
+    return finish(two + sum<"ij->", Open>(z * z));
+  };
+  const auto x = like<Real<data, _>>(64, 32);
+  const Program program = plan(squares)(x, x, x, sizes<Grid>(2, 4));
+  const Choice choice = choose(program);
+  CHECK(choice.solution.found());
+  CHECK(choice.program.count(all_reduce) == 1);
+}
+
 TEST_CASE("compiled functions keep pins, and compute what they compute alone") {
   on_meshes([](const ProcessMesh<Grid>& mesh) {
     const auto x = random_normal<Real<data, _>>(mesh, {7, 6}, 1);

@@ -50,6 +50,8 @@ struct Choice {
   Solution solution = {};
   std::shared_ptr<const detail::ChoiceQuestion> question{};
 
+  /// Returns the Program that was given, whose tensors have the numbers of `chosen`.
+  TESSERA_FUNCTION const Program& given() const;
   /// Returns how an argument of a function that choose was given lies, by its path, such as "0" or
   /// "1.weight": so it is made, or read from a file. Throws UsageError where no operator reads it.
   TESSERA_FUNCTION Sharding argument(std::string_view path) const;

@@ -104,6 +104,14 @@ template <class F> struct ChooseOf {
 };
 }  // namespace detail
 
+/// Returns the choice for a Program, at the prices of a mesh: those of its machine model and
+/// limits. Communication: none.
+template <class M>
+Choice choose(const Program& program, const ProcessMesh<M>& mesh,
+              const ChooseOptions& options = {}) {
+  return choose(program, plan_options(*mesh.core()), options);
+}
+
 /// Returns a function that chooses the shardings of f: choose(f, options)(arguments..., mesh).
 template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, Program>)

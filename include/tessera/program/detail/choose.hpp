@@ -125,6 +125,8 @@ inline std::string tensor_text(const Program& program, int t) {
 }
 }  // namespace detail
 
+TESSERA_FUNCTION const Program& Choice::given() const { return question->program(); }
+
 TESSERA_FUNCTION Sharding Choice::argument(std::string_view path) const {
   for (const ProgramArgument& argument : question->program().arguments())
     if (argument.path == path) return chosen[static_cast<std::size_t>(argument.tensor)];

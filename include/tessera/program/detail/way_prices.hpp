@@ -133,6 +133,10 @@ class Prices {
     Digest digest;
     digest.add(e.operation->with_result({}).digest());
     for (const TensorDesc& x : operands) add_to(digest, TensorDesc{x.type, x.extents, Sharding{}});
+    if (is_unfinished(operands, result)) {
+      for (const TensorDesc& x : operands) add_to(digest, x.sharding);
+      add_to(digest, result.sharding);
+    }
     add_to(digest, e.plan->destination);
     digest.add(e.contract.bits());
     const auto [at, fresh] = ways_.try_emplace(digest.value());
@@ -141,11 +145,23 @@ class Prices {
   }
 
  private:
+  /// Returns whether a tensor is unfinished: an operator that is linear in it may leave it so, as
+  /// it was recorded.
+  static bool is_unfinished(const TensorDescs& operands, const TensorDesc& result) {
+    bool unfinished = !result.sharding.partial.empty();
+    for (const TensorDesc& x : operands) unfinished = unfinished || !x.sharding.partial.empty();
+    return unfinished;
+  }
   std::vector<PricedWay> priced(const ProgramEntry& e, const TensorDescs& operands,
                                 const TensorDesc& result) const {
     std::vector<PricedWay> all;
     const Destination destination = e.plan->destination;
-    for (const Way& way : ways_of(*e.operation, operands, result, mesh_)) {
+    std::vector<Way> ways = ways_of(*e.operation, operands, result, mesh_);
+    if (!ways.empty() && is_unfinished(operands, result)) {
+      ways.push_back({{}, result.sharding});
+      for (const TensorDesc& x : operands) ways.back().operands.push_back(x.sharding);
+    }
+    for (const Way& way : ways) {
       if (destination == Destination::accumulated && !(way.operands.back() == way.out)) continue;
       TensorDescs descs = operands;
       for (int k = 0; k < descs.size(); ++k) descs[k].sharding = way.operands[k];

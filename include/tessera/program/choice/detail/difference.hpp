@@ -95,7 +95,7 @@ TESSERA_FUNCTION std::string specs_of(const Choice& choice) {
   for (const int t : detail::tensors_in_order(program)) {
     if (!choice.free[static_cast<std::size_t>(t)]) continue;
     std::string name;
-    for (const char c : detail::chosen_row(program, t).name)
+    for (const char c : detail::tensor_text(program, t))
       name += (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? c : '_';
     if (name.empty() || (name[0] >= '0' && name[0] <= '9')) name = "t_" + name;
     const auto same = std::count(taken.begin(), taken.end(), name);
