@@ -58,14 +58,14 @@ TESSERA_FUNCTION std::string difference(const Choice& choice, const ChoiceTable&
     std::string price =
         choice.free[static_cast<std::size_t>(t)] ? "as it was: not possible" : "stated";
     Sharding old;
-    if (detail::on_mesh(before, was, program, old) && question.variable(t) >= 0) {
+    const auto& homes = question.homes(t);
+    if (detail::on_mesh(before, was, program, old) && homes.variable >= 0) {
       if (why.least.empty()) why = min_marginals(question.network());
       Cost least = infeasible;
-      for (std::size_t i = 0; i < question.domain(t).size(); ++i)
-        if (question.domain(t)[i].sharding == old)
-          least = std::min(least,
-                           add_costs(why.least[question.network().first(question.variable(t)) + i],
-                                     question.fixed()));
+      for (std::size_t i = 0; i < homes.all.size(); ++i)
+        if (homes.all[i] == old)
+          least =
+              add_costs(why.least[question.network().first(homes.variable) + i], question.fixed());
       if (is_feasible(least))
         price = std::string("as it was: ") + (why.exact ? "" : "at least ") +
                 detail::price_text(choice.objective, least);
