@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # cmake -D ROOT=<repository> -P documents.cmake: every path that a document names in backticks exists, every link leads to a
 # file, and a text after the comment <!-- golden: x.txt --> is that file of tests/golden/, so that a document changes with what it
-# speaks of.
+# speaks of; and docs/errors.md has a section for each rule, under the number that messages end with.
 cmake_minimum_required(VERSION 3.25)
 set(count 0)
 file(GLOB_RECURSE pages RELATIVE "${ROOT}" "${ROOT}/docs/*.md")
@@ -56,4 +56,17 @@ foreach(document IN LISTS pages ITEMS README.md DESIGN.md CONTRIBUTING.md SECURI
     endif()
   endforeach()
 endforeach()
-message(STATUS "${count} paths are named")
+file(READ "${ROOT}/docs/errors.md" page)
+file(READ "${ROOT}/include/tessera/base/rule_table.hpp" table)
+string(REGEX MATCHALL "TESSERA_RULE\\([ \n]*[1-9][0-9]*, [a-z0-9_]+," rules "${table}")
+foreach(rule IN LISTS rules)
+  string(REGEX REPLACE ".*[^0-9]([0-9]+), ([a-z0-9_]+),$" "\\1;\\2" rule "${rule}")
+  list(GET rule 0 number)
+  list(GET rule 1 name)
+  string(REPLACE "_" " " title "${name}")
+  if(NOT page MATCHES "<a id=\"r${number}\"></a>\n\n### ${number}\\. ${title}\n")
+    message(SEND_ERROR "docs/errors.md has no section of rule ${number}, ${name}; run python3 cmake/docs/errors.py .")
+  endif()
+endforeach()
+list(LENGTH rules rules)
+message(STATUS "${count} paths are named, ${rules} rules have their sections")

@@ -5,7 +5,7 @@
     site.py ROOT OUT [--ran NAME=COMMAND=FILE]... [--plans FILE]
 
 OUT/pages gets the documents with their links mended, a page for each header of operators, with what plans.cpp has printed of it,
-the table of errors, and the tutorial, whose outputs are those of runs; OUT/headers the public headers as doxygen follows them;
+and the tutorial, whose outputs are those of runs; OUT/headers the public headers as doxygen follows them;
 OUT/mkdocs.yml the site's configuration. A public function without a comment is an error. No fact is written here: all are read.
 """
 import argparse
@@ -92,53 +92,6 @@ def operators(root, pages, plans):
         "# Operators", "A page for each header of operators, made from the header: its example, which a test runs, its laws, and what each "
         "function returns, communicates and throws. [Capabilities](../capabilities.md) lists them by theme.", table("operators | ", index)))
     return made
-
-
-def compile_fail_cases(root):
-    """Returns the cases of tests/compile_fail/: the message that each must give, and its code."""
-    cases = []
-    for path in sorted((root / "tests/compile_fail").glob("*.cpp")):
-        text = path.read_text()
-        for name, message in re.findall(r"^// CASE (\w+): (.*)$", text, flags=re.M):
-            code = re.search(rf"^#(?:el)?if defined\(CASE_{name}\)\n(.*?)^#(?:elif|else|endif)", text, flags=re.S | re.M)
-            if code:
-                lines = code[1].rstrip().split("\n")
-                indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
-                cases.append((message, "\n".join(line[indent:] for line in lines)))
-    return cases
-
-
-ERRORS = """Every rule that a call can break, with its sentence: what is wrong, the rule, and the way out. A call whose types break a rule
-does not compile, and the sentence is the message. Where types cannot tell, the run time throws the exception that is named, on every
-process alike, with the facts in the places in braces. The code below a rule is a call that a test provokes it with;
-`tests/compile_fail/` has what stands around it, and the call that compiles."""
-
-
-def errors(root, pages):
-    """Writes the table of rules: each sentence, and a call that a test provokes it with."""
-    text = (root / "include/tessera/base/rule_table.hpp").read_text()
-    text = text[text.index("#endif") :]
-    cases = compile_fail_cases(root)
-    string = r"((?:\"(?:\\.|[^\"])*\"\s*)+)"
-    rule = re.compile(rf"^// ---- (.*?)$|^TESSERA_RULE\(\s*(\w+),\s*(\w+),\s*{string},\s*{string}\)", flags=re.M)
-    joined = lambda literals: "".join(re.findall(r"\"((?:\\.|[^\"])*)\"", literals)).replace("\\\"", "\"")
-    out, count = ["# Errors", ERRORS], 0
-    for match in rule.finditer(text):
-        heading, name, kind = match[1], match[2], match[3]
-        if heading:
-            out.append(f"## {sentence_case(heading.split(':')[0])}")
-            continue
-        count += 1
-        if name == "ok":
-            continue
-        facts, said = joined(match[4]), joined(match[5])
-        out += [f"### {name}", prose(sentence_case(said)) + ".", f"`{kind.capitalize()}Error`" + (f", with the facts `{facts}`." if facts else ".")]
-        provoked = [code for message, code in cases if re.search(message, said)]
-        if provoked:  # by a user's words rather than the library's own
-            out.append(f"```cpp\n{min(provoked, key=lambda code: 'detail::' in code)}\n```")
-    if count != len(re.findall(r"^TESSERA_RULE\(", text, flags=re.M)):
-        sys.exit("cmake/docs/site.py cannot read every rule of include/tessera/base/rule_table.hpp")
-    write(pages / "errors.md", page(*out))
 
 
 def lines_printed(path):
@@ -238,7 +191,6 @@ def main():
     documents(root, pages)
     write(pages / "site.css", (root / "cmake/docs/site.css").read_text())
     write(pages / "reference.md", REFERENCE)
-    errors(root, pages)
     ran = {name: (command, output) for name, command, output in (one.split("=", 2) for one in arguments.ran)}
     configuration(root, out, {"TUTORIAL": tutorial(root, pages, ran), "OPERATORS": operators(root, pages, plans_of(arguments.plans))})
     if bare := reference(root, out):

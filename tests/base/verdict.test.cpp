@@ -22,7 +22,9 @@ static_assert(kind_of(Rule::extents_agree) == ErrorKind::shape &&
 bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
 TEST_CASE(
-    "every rule has a sentence of its own, with a way out, and no place is left without its fact") {
+    "every rule has a number and a sentence of its own, with a way out, and no place is left "
+    "without "
+    "its fact") {
   const Verdict all{.operand = 1,
                     .label = 'k',
                     .axis = 2,
@@ -33,12 +35,14 @@ TEST_CASE(
                     .other = DType::i8};
   const FactNames names{.operands = 2, .axis = "data", .first = "FIRST", .second = "SECOND"};
   std::set<std::string_view> sentences;
+  std::set<int> numbers;
   for (int r = 1; r < static_cast<int>(std::size(detail::rule_rows)); ++r) {
     Verdict v = all;
     v.rule = static_cast<Rule>(r);
     const std::string_view said = sentence(v.rule);
     CAPTURE(said);
     CHECK(sentences.insert(said).second);
+    CHECK(numbers.insert(number_of(v.rule)).second);
     CHECK(said.find("; ") != said.npos);
     CHECK((said.back() != '.' && said.back() != ';' && said.back() != ' '));
     const std::string text = explain(v, names),
@@ -76,7 +80,8 @@ TEST_CASE("the run time throws what a rule's row says, with the place of the cal
   try {
     detail::throw_broken(Rule::finished, "einsum: text", here);
   } catch (const Error& error) {
-    CHECK(has(error.what(), "[tessera] einsum: text"));
+    CHECK(has(error.what(), "[tessera] einsum: text (docs/errors.md#r" +
+                                std::to_string(number_of(Rule::finished)) + ") (at "));
     CHECK(error.where().line == here.line);
   }
 }

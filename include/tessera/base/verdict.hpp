@@ -86,8 +86,9 @@ inline std::string explain(const Verdict& v, const FactNames& names = {}) {
 
 namespace detail {
 /// Throws the exception of a broken rule. The text is explain()'s, with any facts that the caller
-/// adds.
-[[noreturn]] inline void throw_broken(Rule rule, const std::string& text, Where where = {}) {
+/// adds; the rule's place in docs/errors.md follows.
+[[noreturn]] inline void throw_broken(Rule rule, std::string text, Where where = {}) {
+  text += " (docs/errors.md#r" + std::to_string(number_of(rule)) + ")";
   switch (kind_of(rule)) {
     case ErrorKind::shape:
       throw ShapeError(text, where);

@@ -42,19 +42,6 @@ inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& 
   on_process(mesh, site, [&] { throw_broken(verdict.rule, text); });
 }
 
-/// Throws unless a tensor of elements `type` may be sharded so on the mesh.
-inline void require_sharding(const Sharding& out, DType type, const MeshCore& mesh, CallSite site) {
-  const int axes = mesh.shape().rank();
-  const Verdict v = check(out, axes), of_type = tessera::check(TensorDesc{type, {}, out}, axes);
-  const std::string label(site.label);
-  if (!v.ok()) throw_broken(v.rule, label + ": " + explain(v, out, mesh.names()), site.where);
-  if (!of_type.ok())
-    throw_broken(
-        of_type.rule,
-        label + " to " + std::string(name_of(type)) + ": " + explain(of_type, out, mesh.names()),
-        site.where);
-}
-
 inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site,
                           const Extras& extras = {}) {
   const ops::Reshard operation{to};

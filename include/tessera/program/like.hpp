@@ -74,7 +74,7 @@ template <Equation E> constexpr void require_extents(const Terms& terms, const T
   if (std::is_constant_evaluated())
     say_extents<E>(v, std::make_index_sequence<static_cast<std::size_t>(E.length)>{});
   else
-    throw ShapeError(explain(v, terms, {}));
+    detail::throw_broken(v.rule, explain(v, terms, {}));
 }
 }  // namespace detail
 
