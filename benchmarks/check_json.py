@@ -12,7 +12,7 @@ if os.path.exists(path):
 subprocess.run(command, check=True)
 with open(path) as file:
     result = json.load(file)
-for key in ("commit", "compiler", "mpi", "kokkos", "blas", "processes"):
+for key in ("commit", "compiler", "mpi", "kokkos", "blas", "processor", "command", "processes"):
     if not result["context"].get(key):
         sys.exit(f"check_json.py: the context in {path} has no {key}")
 if result["context"]["processes"] != processes:

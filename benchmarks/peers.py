@@ -7,6 +7,7 @@ these programs.
     python3 benchmarks/peers.py build/bench/benchmarks/bench_{kernels,functions}           # a table, as Markdown
     python3 benchmarks/peers.py build/bench/benchmarks/bench_kernels --threads 1 2 --rounds 5 --filter softmax
     python3 benchmarks/peers.py --peer torch --threads 1                                   # one peer's rows alone
+    python3 benchmarks/peers.py build/bench/benchmarks/bench_functions --json functions.json   # for cmake/docs/figures.py
 
 Times are medians, in milliseconds, of at least 0.1 s a row and round, and then of the rounds; with one thread those of the
 processor, which other programs prolong less. The ratio is Tessera's time over that of the better of PyTorch and NumPy. JAX stands
@@ -226,6 +227,11 @@ def installed(name):
     return subprocess.run([sys.executable, "-c", "import " + name], capture_output=True).returncode == 0
 
 
+def version(name):
+    return subprocess.run([sys.executable, "-c", f"import {name}; print({name}.__version__)"], capture_output=True,
+                          text=True).stdout.strip()
+
+
 def environment(threads, ours):
     kept = {k: v for k, v in os.environ.items() if ours or not k.startswith("OPENBLAS_")}
     if not ours and threads == 1:
@@ -241,13 +247,13 @@ def tessera_times(program, threads, wanted, seconds):
         subprocess.run([program, f"--benchmark_out={path}", "--benchmark_out_format=json", f"--benchmark_filter={wanted}",
                         f"--benchmark_min_time={seconds}"], check=True, env=environment(threads, True), stdout=subprocess.DEVNULL)
         with open(path) as file:
-            rows = json.load(file)["benchmarks"]
+            result = json.load(file)
     milliseconds = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
     times = {"tessera": {}, "roofline": {}}
-    for r in rows:
+    for r in result["benchmarks"]:
         case, _, way = re.sub(r"(/iterations:\d+|/manual_time)", "", r["name"]).rpartition("/")
         times[way][case.removeprefix("kernel/")] = r["real_time"] * milliseconds[r["time_unit"]]
-    return times
+    return times, result["context"]
 
 
 def peer_times(peer, threads, wanted, seconds):
@@ -264,6 +270,7 @@ def main():
     take.add_argument("--threads", type=int, nargs="+", default=[1])
     take.add_argument("--rounds", type=int, default=3)
     take.add_argument("--seconds", type=float, default=0.1, help="for each row and round")
+    take.add_argument("--json", help="a file that is written too, as Google Benchmark writes one")
     take.add_argument("--filter", default=".", help="a regular expression, as Google Benchmark's")
     asked = take.parse_args()
     asked.seconds = max(asked.seconds, 0.1)
@@ -272,12 +279,14 @@ def main():
     if not asked.programs:
         take.error("name the programs bench_kernels and bench_functions, or a --peer")
     peers = [name for name in asked.peers if installed(name)]
+    written = {"context": {}, "benchmarks": []}
     for threads in asked.threads:
         every = {}
         for _ in range(asked.rounds):
             found = {"tessera": {}, "roofline": {}}
             for program in asked.programs:
-                for way, times in tessera_times(program, threads, asked.filter, asked.seconds).items():
+                ours, written["context"] = tessera_times(program, threads, asked.filter, asked.seconds)
+                for way, times in ours.items():
                     found[way].update(times)
             found.update({peer: peer_times(peer, threads, asked.filter, asked.seconds) for peer in peers})
             for way, times in found.items():
@@ -290,10 +299,18 @@ def main():
             t = {way: statistics.median(times) for way, times in ways.items()}
             if "tessera" not in t:  # a row of a program that was not named
                 continue
+            written["benchmarks"] += [{"name": f"kernel/{case}, {threads} thread{'s' if threads > 1 else ''}/{way}", "real_time": time,
+                                       "time_unit": "ms"} for way, time in t.items()]
             others = [t[p] for p in peers if p in t and p != "jax"]
             ratio = f"{t['tessera'] / min(others):.2f}" if others else ""
             print(f"| {case} | {t['tessera']:.3f} | {t['roofline'] / t['tessera']:.2f} | "
                   + "".join(f"{t[p]:.3f} | " if p in t else "| " for p in peers) + ratio + " |")
+    if asked.json:
+        named = [os.path.basename(word) if os.path.sep in word else word for word in sys.argv[1:] if word != asked.json and word != "--json"]
+        written["context"]["command"] = "python3 benchmarks/peers.py " + " ".join(named)
+        written["context"]["peers"] = ", ".join(f"{peer} {version(peer)}" for peer in peers)
+        with open(asked.json, "w") as file:
+            json.dump(written, file, indent=1)
     return 0
 
 

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <regex>
 #include <string>
 #include <utility>
@@ -58,6 +59,26 @@ class Silence : public benchmark::BenchmarkReporter {
   void ReportRuns(const std::vector<Run>&) override {}
 };
 
+/// Returns the processor's name as Linux says it.
+inline std::string processor() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(": ") + 2);
+  return "unknown";
+}
+
+/// Returns the command that was given to every process, but for the file that it writes.
+inline std::string command(int argc, char** argv) {
+  int processes = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  const std::string program = argv[0];
+  std::string text =
+      "mpiexec -n " + std::to_string(processes) + " " + program.substr(program.rfind('/') + 1);
+  for (int i = 1; i < argc; ++i)
+    if (const std::string flag = argv[i]; flag.rfind("--benchmark_out", 0) != 0) text += " " + flag;
+  return text;
+}
+
 /// What a row of numbers is worth nothing without.
 inline std::vector<std::pair<const char*, std::string>> context() {
   int processes = 1;
@@ -74,6 +95,7 @@ inline std::vector<std::pair<const char*, std::string>> context() {
                      std::to_string(KOKKOS_VERSION) + ", " +
                      std::to_string(Kokkos::DefaultExecutionSpace().concurrency()) + " thread(s)"},
       {"blas", std::string("OpenBLAS ") + openblas_get_corename()},
+      {"processor", processor()},
       {"processes", std::to_string(processes)}};
 }
 inline void print_context() {
@@ -110,6 +132,7 @@ inline void start(int argc, char** argv) {
   if (rank == 0 && benchmark::ReportUnrecognizedArguments(count, flags.data()))
     MPI_Abort(MPI_COMM_WORLD, 1);
   for (const auto& [name, value] : context()) benchmark::AddCustomContext(name, value);
+  benchmark::AddCustomContext("command", command(argc, argv));
   (void)time_is_left();  // from now on
 }
 

@@ -32,10 +32,12 @@ def table(head, rows):
 
 
 def documents(root, pages):
-    """Copies the documents; README.md becomes the first page."""
+    """Copies the documents and their drawings; README.md becomes the first page."""
     moved = {"README.md": "index.md"} | {f"{name.upper()}.md": f"inside/{name}.md" for name in ("design", "contributing", "changelog")}
     for source in sorted((root / "docs").rglob("*.md")):
         moved[str(source.relative_to(root))] = str(source.relative_to(root / "docs"))
+    for drawing in sorted((root / "docs").rglob("*.svg")):
+        write(pages / drawing.relative_to(root / "docs"), drawing.read_text())
     del moved["docs/README.md"]  # a list of documents, which the site has anyway
     for source, place in moved.items():
         up = "../" * place.count("/")

@@ -68,6 +68,14 @@ TEST_CASE("the feed-forward layer of GSPMD's article, 8 x 512 x 5120 x 20480 on 
   compare("feed_forward_diff", explain(diff(small, named(x, w_in, w_out, sizes<Grid>(4, 8)))));
 }
 
+TEST_CASE("the call whose way docs/inside/call.md goes") {
+  const auto p =
+      plan<"bsh,hm->bsm", P<data, _, model>>(like<Tensor<data, _, model>>(8, 16, 32),
+                                             like<Tensor<model, data>>(32, 24), sizes<Grid>(2, 2));
+  compare("call_plan", explain(p, Grid::names()));
+  compare("call_work", explain_work(p, Grid::names()));
+}
+
 TEST_CASE("the product of the pjit article, 4 x 16 by 16 x 4 on 2 x 4") {
   const MeshShape mesh{2, 4};
   product("pjit_case_1a", "ik,kj->ij", {4, 16}, {{}, {1}}, {16, 4}, {{1}, {}}, {{}, {}}, mesh);

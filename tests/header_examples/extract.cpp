@@ -160,7 +160,8 @@ std::vector<Piece> pieces_of(const std::string& path, const std::vector<Line>& e
       if (depth == 0 && c == '{') {
         const std::string& t = piece.text;
         definition = t.rfind("namespace", 0) == 0 || t.rfind("struct", 0) == 0 ||
-                     t.rfind("for", 0) == 0 || t.rfind("if", 0) == 0 || defines_function(t);
+                     t.rfind("template", 0) == 0 || t.rfind("for", 0) == 0 ||
+                     t.rfind("if", 0) == 0 || defines_function(t);
       }
       if (c == '(' || c == '{' || c == '[') ++depth;
       if (c == ')' || c == '}' || c == ']') --depth;

@@ -19,8 +19,10 @@ inline constexpr Cost infeasible = (Cost{1} << 62) - 1;
 inline constexpr Cost least_infeasible = Cost{1} << 61;
 inline constexpr Cost most_cost = Cost{1} << 60;
 
+/// Returns whether a cost is that of something that is allowed.
 constexpr bool is_feasible(Cost cost) { return cost < least_infeasible; }
 
+/// Returns the sum of two costs, infeasible where one of them is.
 constexpr Cost add_costs(Cost a, Cost b) {
   const Cost sum = a + b;
   return sum < infeasible ? sum : infeasible;

@@ -49,6 +49,7 @@ struct Solution {
   }
 };
 
+/// Returns the cost, the bound, the gap and what the solver did, as text.
 inline std::string to_string(const Solution& solution) {
   const SolveStatistics& s = solution.statistics;
   char gap[32];
