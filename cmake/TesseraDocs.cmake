@@ -61,6 +61,7 @@ if(TESSERA_EXAMPLES)
   endforeach()
   add_executable(docs_plans EXCLUDE_FROM_ALL cmake/docs/plans.cpp)
   target_link_libraries(docs_plans PRIVATE tessera::compiled tessera_warnings)
+  target_compile_options(docs_plans PRIVATE -O0)  # its runs are dry
   docs_program(docs_plans 1)
 endif()
 file(GENERATE OUTPUT "${TESSERA_DOCS_BUILD}/settings.cmake" CONTENT "set(ROOT [==[${PROJECT_SOURCE_DIR}]==])

@@ -37,6 +37,12 @@ def calls(text, macro):
             for match in re.finditer(rf"^  {macro}(\()(\w+),", text, flags=re.M)}
 
 
+def numbers_of(root):
+    """Returns the number of each rule."""
+    text = (root / "include/tessera/base/rule_table.hpp").read_text()
+    return {name: int(number) for number, name in re.findall(r"^TESSERA_RULE\(\s*(\d+), (\w+),", text, flags=re.M)}
+
+
 def examples(root):
     """Returns for each rule the call that breaks it, what happens then, the one that keeps it; and the tensors of all."""
     types = (root / "tests/compile_fail/rules.cpp").read_text()
@@ -89,9 +95,14 @@ def page(root):
     return "\n\n".join(out + [exceptions(root)]) + "\n"
 
 
-root = pathlib.Path(sys.argv[1])
-made, place = page(root), root / "docs/errors.md"
-if "--check" not in sys.argv:
-    place.write_text(made)
-elif not place.exists() or place.read_text() != made:
-    sys.exit("docs/errors.md is not what `python3 cmake/docs/errors.py .` makes; run it")
+def main():
+    root = pathlib.Path(sys.argv[1])
+    made, place = page(root), root / "docs/errors.md"
+    if "--check" not in sys.argv:
+        place.write_text(made)
+    elif not place.exists() or place.read_text() != made:
+        sys.exit("docs/errors.md is not what `python3 cmake/docs/errors.py .` makes; run it")
+
+
+if __name__ == "__main__":
+    main()

@@ -11,7 +11,7 @@ import re
 import sys
 import textwrap
 
-WIDTH, BOX, ROW, HIGH = 720, 206, 104, 74
+WIDTH, BOX, ROW, HIGH = 640, 202, 104, 74
 OUTSIDE = {"Kokkos": r"Kokkos_", "MPI": r"mpi\.h", "BLAS, oneDNN": r"(?:cblas\.h|dnnl)", "fmt": r"fmt/"}
 
 
@@ -68,7 +68,7 @@ def draw(root):
             a, b = x + aside, to - aside
             lines.append(f'<path d="M{a:.0f} {y + HIGH} C{a:.0f} {y + HIGH + 16} {b:.0f} {down - 18} {b:.0f} {down - 2}" marker-end="url(#end)"/>')
         text = [f'<text x="{x:.0f}" y="{y + 21}" class="name">{room}</text>']
-        for i, line in enumerate(textwrap.wrap(holds[room].split(";")[0].replace("`", ""), 34, max_lines=2, placeholder=" …")):
+        for i, line in enumerate(textwrap.wrap(holds[room].split(";")[0].replace("`", ""), 32, max_lines=2, placeholder=" …")):
             text.append(f'<text x="{x:.0f}" y="{y + 38 + 13 * i}">{html.escape(line)}</text>')
         text.append(f'<text x="{x:.0f}" y="{y + 67}" class="needs">{", ".join(sorted(outside))}</text>')
         kind = "plain" if room in plain else "other"

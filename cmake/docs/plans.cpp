@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// @file
 /// Prints what operators communicate under the usual shardings, by dry runs, for the pages that
-/// cmake/docs/site.py makes: a line `page|call|communication|payload|messages` for each.
-#include <algorithm>
+/// cmake/docs/site.py makes: a line `page|call|communication|payload|messages` for each, and then
+/// `|communication|payload` of the gradients.
 #include <string>
+#include <type_traits>
 
+#include <tessera/grad.hpp>
 #include <tessera/op/halo/halo.hpp>
 #include <tessera/tessera.hpp>
 
@@ -18,11 +20,8 @@ using Grid = Mesh<data, model>;
 template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 template <class... D> using Ids = ShardedTensor<std::int32_t, Grid, P<D...>>;
 
-template <class F>
-void row(const ProcessMesh<Grid>& mesh, const char* page, std::string call, const F& f) {
-  Recording recording(mesh);
-  (void)f();
-  const ProgramSpread program = over_processes(recording.take());
+/// Returns "all-gather over data, ...", or "none".
+std::string communication_of(const ProgramSpread& program) {
   std::string text;
   for (const AxesSpread& total : program.axes) {
     text += (text.empty() ? "" : ", ") + std::string(name_of(total.collective)) + " over ";
@@ -32,10 +31,59 @@ void row(const ProcessMesh<Grid>& mesh, const char* page, std::string call, cons
         axes += (axes.empty() ? "" : " and ") + std::string(Grid::names()[a]);
     text += axes;
   }
-  fmt::print("{}|{}|{}|{}|{}\n", page, call, text.empty() ? "none" : text,
-             detail::bytes_text(program.payload.most), program.messages.most);
+  return text.empty() ? "none" : text;
 }
-#define ROW(page, ...) row(mesh, page, #__VA_ARGS__, [&] { return __VA_ARGS__; })
+
+/// Returns the tensor that is differentiated of what a call returns.
+template <class R> auto differentiated(const R& result) {
+  if constexpr (requires { result.values; })
+    return result.values;
+  else
+    return result;
+}
+
+/// Returns "communication|payload" of the gradients of all operands, from that of the result.
+template <class F, class... Operand>
+std::string gradients_of(const ProcessMesh<Grid>& mesh, const F& f, const Operand&... operands) {
+  using Result = decltype(differentiated(f()));
+  if constexpr (!TypedTensor<Result> || requires(const Result& y) { y.interior(); }) {
+    return "|";  // several tensors, or one with a halo
+  } else if constexpr (!RealElement<typename Result::value_type> &&
+                       !ComplexElement<typename Result::value_type>) {
+    return "no floats|";
+  } else {
+    detail::Differentiation run(Where::here());
+    (run.follow(operands), ...);
+    try {
+      const Result y = run.forward([&] { return differentiated(f()); });
+      const Result cotangent = ones_like(y);
+      Recording recording(mesh);
+      run.back(y, cotangent);
+      const ProgramSpread program = over_processes(recording.take());
+      return communication_of(program) + "|" + detail::bytes_text(program.payload.most);
+    } catch (const UsageError& error) {
+      const bool none = std::string_view(error.what()).find(" has no ") != std::string_view::npos;
+      if (!none) throw;
+      return "none yet|";
+    }
+  }
+}
+
+/// Prints a line; `operands` are the tensors of floats that calls may have.
+template <class F, class... Operand>
+void row(const ProcessMesh<Grid>& mesh, const char* page, const char* call, const F& f,
+         const Operand&... operands) {
+  Recording recording(mesh);
+  (void)f();
+  const ProgramSpread program = over_processes(recording.take());
+  fmt::print("{}|{}|{}|{}|{}|{}\n", page, call, communication_of(program),
+             detail::bytes_text(program.payload.most), program.messages.most,
+             gradients_of(mesh, f, operands...));
+}
+#define ROW(page, ...)                                                                           \
+  row(                                                                                           \
+      mesh, page, #__VA_ARGS__, [&] { return __VA_ARGS__; }, rows, columns, blocks, whole, line, \
+      cut, updates, batch, image, kernel)
 
 int main(int argc, char** argv) {
   return run_main(argc, argv, [](Environment&) {
@@ -45,6 +93,8 @@ int main(int argc, char** argv) {
     const auto blocks = zeros<Tensor<data, model>>(mesh, 4096, 4096);
     const auto whole = zeros<Tensor<_, _>>(mesh, 4096, 4096);
     const auto line = zeros<Tensor<_>>(mesh, 4096);
+    const auto cut = zeros<Tensor<data>>(mesh, 4096);
+    const auto places = zeros<Ids<data, _>>(mesh, 4096, 8);
     const auto ids = zeros<Ids<data>>(mesh, 512);
     const auto updates = zeros<Tensor<data, _>>(mesh, 512, 4096);
     const auto batch = zeros<Tensor<data, _, _, _>>(mesh, 8, 256, 256, 32);
@@ -115,5 +165,37 @@ int main(int argc, char** argv) {
     ROW("reduce_window", reduce_window<Max>(image, pool));
     ROW("halo", halo_exchange<0, 1>(blocks, 1, 1, Boundary::periodic));
     ROW("halo", halo_exchange<0>(rows, 1, 1, Boundary::none));
+    ROW("matmul", matmul(columns, rows));
+    ROW("epilogue", einsum<"ik,kj->ij">(rows, whole, epilogue(fn::Gelu{}).bias(line)));
+    ROW("map", map<"ij,i->ij">(fn::Multiply{}, rows, cut));
+    ROW("cast", cast<double>(rows));
+    ROW("functions", gelu(rows));
+    ROW("comparison", rows < columns);
+    ROW("comparison", where(rows > 0.0f, rows, columns));
+    ROW("logic", logical_and(rows > 0.0f, columns > 0.0f));
+    ROW("complex", make_complex(rows, columns));
+    ROW("deterministic", sum<"ij->i">(rows, deterministic));
+    ROW("deterministic", sum<"ij->i">(columns, deterministic));
+    ROW("associative_scan", associative_scan<"ij", 'j'>(fn::Add{}, 0, rows));
+    ROW("associative_scan", associative_scan<"ij", 'j'>(fn::Add{}, 0, columns));
+    ROW("broadcast", broadcast_to<P<data, _>>(line, {4096, 4096}));
+    ROW("broadcast", broadcast_to<P<data, _>>(cut, {4096, 4096}));
+    ROW("dimensions", expand_dims<0>(rows));
+    ROW("dimensions", stack<0>(rows, columns));
+    ROW("dimensions", flip<0>(rows));
+    ROW("tensor_slice", concatenate<0>(slice_of<0>(rows, {4095}, {4096}), rows));
+    ROW("triangle", tril(rows));
+    ROW("take_along_axis", take_along_axis<"ij", 'j'>(rows, places));
+    ROW("take_along_axis", take_along_axis<"ij", 'j'>(columns, places));
+    ROW("one_hot", one_hot<float, "bv", 'v'>(ids, 1000));
+    ROW("histogram", histogram<"ij->v">(rows, 64, -4.0, 4.0));
+    ROW("dynamic_slice", dynamic_slice<"ij", 'j'>(rows, {7}, {512}));
+    ROW("dynamic_slice", dynamic_slice<"ij", 'i'>(rows, {7}, {512}));
+    ROW("dynamic_slice", dynamic_update_slice<"ij", 'i'>(rows, updates, {7}));
+    ROW("together", finish_together(sum<"ij->i", P<_, Unreduced<Sum, data>>>(columns),
+                                    sum<"ij->j", P<_, Unreduced<Sum, data>>>(rows)));
+    ROW("create", random_normal<Tensor<data, _>>(mesh, {4096, 4096}, 7));
+    ROW("create_like", zeros_like(rows));
+    ROW("sequences", arange<Tensor<data>>(mesh, 0, 4096));
   });
 }

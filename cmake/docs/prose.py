@@ -30,7 +30,7 @@ def mark(word):
         return word
     if word.startswith("\""):
         return html.escape(word, quote=False)
-    if re.search(r"[<(_]|::|\.hpp$|^\w+\.\w", word) and not re.fullmatch(r"\w+\(s\)", word):
+    if re.search(r"[<(_]|::|\.hpp$|^\w+\.[a-z_]", word) and not re.fullmatch(r"\w+\(s\)", word):
         code = word.rstrip(".")
         return f"`{code}`{word[len(code):]}"
     return word

@@ -14,6 +14,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
+from errors import examples, numbers_of
 from headers import declarations_of, head_of, is_elsewhere, is_function, name_of, signature, without_details
 from prose import doxygen_comment, doxygen_declaration, markdown, prose, sentence_case
 
@@ -49,18 +50,30 @@ def plans_of(path):
     """Returns what cmake/docs/plans.cpp has printed, as the rows of a table for each page."""
     rows = {}
     for line in path.read_text().splitlines() if path else []:
-        name, call, communication, payload, messages = line.split("|")
-        rows.setdefault(name, []).append(f"`{call}` | {communication} | {payload} | {messages}")
+        name, call, *facts = line.split("|")
+        rows.setdefault(name, []).append(f"`{call}` | {' | '.join(facts)}")
     return rows
 
 
-PLANS = """Dry runs on data=4 x model=2. `rows` is `P<data, _>`, `columns` `P<_, data>`, `blocks` `P<data, model>` and `whole` replicated:
-4096 x 4096 floats; `line` has 4096 elements, `ids` 512, split over data. Payload and messages are those of the process with most."""
+PLANS = """Dry runs on data=4 x model=2, with these tensors. Payload and messages are those of the process with most; the last two columns
+are of the gradients of all operands, from one of the result under the result's spec."""
+
+
+def tensors_of(root, rows):
+    """Returns the definitions of what the calls of these rows name, from cmake/docs/plans.cpp."""
+    text = (root / "cmake/docs/plans.cpp").read_text()
+    made = re.findall(r"^    (const \w+ (\w+)(?: = |\{)[^;]*;)", text, flags=re.M)
+    calls = " ".join(row.split("` |")[0] for row in rows)
+    return "\n".join(re.sub(r"\s+", " ", code) for code, name in made if re.search(rf"\b{name}\b", calls))
 
 
 def operators(root, pages, plans):
     """Writes a page for each header of the room op that users call; returns their names and titles."""
     made, index, unused = [], [], set(plans)
+    numbers, broken = numbers_of(root), {}  # rules, by the function that an example calls
+    for rule, (call, *_) in examples(root)[0].items():
+        if function := re.match(r"(\w+)[<(]", call):
+            broken.setdefault(function[1], []).append(rule)
     for path in sorted((root / "include/tessera/op").rglob("*.hpp")):
         text = path.read_text()
         head = head_of(text)
@@ -75,7 +88,7 @@ def operators(root, pages, plans):
                "the place of its call as its last argument, which is left out here."]
         if name in plans:
             unused.remove(name)
-            out += ["## What it communicates", PLANS, table("call | communication | payload | messages", plans[name])]
+            out += ["## What it communicates", PLANS, f"```cpp\n{tensors_of(root, plans[name])}\n```", table("call | communication | payload | messages | its gradients | payload", plans[name])]
         shown = set()
         for one in declared:
             fresh = [n for n in dict.fromkeys(name_of(text) for text in one.texts) if n not in shown]
@@ -84,6 +97,11 @@ def operators(root, pages, plans):
                 shown.update(fresh)
             out.append("```cpp\n" + "\n".join(signature(text) for text in one.texts if "private:" not in text) + "\n```")
             out.append(markdown(one.comment))
+        rules = sorted((numbers[rule], rule) for function in shown for rule in broken.get(function, []))
+        if rules:
+            out += ["## Errors", "Rules that a call can break, with an example of each; those of shardings and letters hold for all "
+                    "operators that take them.",
+                    "\n".join(f"- [{number}. {rule.replace('_', ' ')}](../errors.md#r{number})" for number, rule in rules)]
         write(pages / "operators" / f"{name}.md", page(*out))
         first = re.split(r"(?<=[.;:])\s", " ".join(head[: head.index("")]))[0].rstrip(":;")
         made.append((f"operators/{name}.md", title))
@@ -92,7 +110,7 @@ def operators(root, pages, plans):
         sys.exit(f"cmake/docs/plans.cpp speaks of {unused}, which have no page")
     write(pages / "operators/index.md", page(
         "# Operators", "A page for each header of operators, made from the header: its example, which a test runs, its laws, and what each "
-        "function returns, communicates and throws. [Capabilities](../capabilities.md) lists them by theme.", table("operators | ", index)))
+        "function returns, communicates and throws. [Capabilities](../capabilities.md) lists them by theme.", table("operators | what they do", index)))
     return made
 
 
