@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # cmake -D SETTINGS=<file> -P build.cmake: builds the site; cmake/TesseraDocs.cmake writes the settings. The lessons and plans.cpp are
-# run, pages and headers made by site.py, then the pages built by MkDocs and the reference by doxygen. Any warning is an error.
+# run, pages and headers made by site.py, then the pages built by MkDocs and the reference by doxygen, and all links followed. Any warning is an error.
 cmake_minimum_required(VERSION 3.25)
 include("${SETTINGS}")
 file(REMOVE_RECURSE "${OUT}/pages" "${OUT}/headers" "${OUT}/site" "${OUT}/ran")
@@ -39,4 +39,8 @@ foreach(page IN ITEMS index.html errors.html operators/einsum.html api/modules.h
     message(FATAL_ERROR "The site has no ${page}.")
   endif()
 endforeach()
+execute_process(COMMAND "${PYTHON}" "${ROOT}/cmake/docs/links.py" "${OUT}/site" RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "Links of the site lead nowhere.")
+endif()
 message(STATUS "${OUT}/site/index.html")
