@@ -122,7 +122,7 @@ def lines_printed(path):
 
 
 def tutorial(root, pages, ran):
-    """Writes a page for each numbered example: its comments are the prose, its code and its output the rest."""
+    """Writes a page for each numbered example: its comments are the prose, its code, its output and its drawings the rest."""
     made = []
     for name, (command, output) in ran.items():
         lines = (root / f"examples/{name}.cpp").read_text().split("\n")
@@ -146,8 +146,13 @@ def tutorial(root, pages, ran):
                 comment = []
             block.append(line)
         printed = "\n".join(lines_printed(pathlib.Path(output)))
-        write(pages / "tutorial" / f"{name}.md", page(*out, "## What it prints", f"As a test runs it, `{command}`:", f"```text\n{printed}\n```",
-                                                      f"The whole source is `examples/{name}.cpp`."))
+        drawings = sorted(pathlib.Path(output).parent.glob(f"lesson_{number}*.svg"))
+        for drawing in drawings:
+            write(pages / "tutorial" / drawing.name, drawing.read_text())
+        out += ["## What it prints", f"As a test runs it, `{command}`:", f"```text\n{printed}\n```"]
+        if drawings:
+            out += ["## What it draws", *(f"![{drawing.name}, as the run has drawn it]({drawing.name})" for drawing in drawings)]
+        write(pages / "tutorial" / f"{name}.md", page(*out, f"The whole source is `examples/{name}.cpp`."))
         made.append((f"tutorial/{name}.md", title))
     return made
 
