@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// CASE product_of_truths: truth values have no products and sums; cast them to a number first
-// CASE sum_of_truths: the sum and the product of truth values are not truth values; count them with sum
 // CASE mean_of_truths: the mean of integers is not an integer, nor that of truth values a truth value
-// CASE max_of_truths: truth values are reduced by reduce<Any> and reduce<All>, not by their size
 // CASE max_of_complex: complex numbers have no largest and no smallest; use abs
-// CASE any_of_numbers: numbers are not true or false; compare them first
 // CASE mean_of_bytes: the mean of integers is not an integer, nor that of truth values a truth value; convert to float or double
 // CASE any_of_floats_open: the spec is Unreduced by a kind that its elements do not have
 // CASE sum_of_truths_open: the spec is Unreduced by a kind that its elements do not have
@@ -41,18 +37,10 @@ void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, d
          const Tensor<std::int8_t, data, Unreduced<Product, model>>& open_factors) {
   (void)open_bytes, (void)open_factors, (void)truths, (void)waves, (void)x, (void)bytes,
       (void)product, (void)largest, (void)all;
-#if defined(CASE_product_of_truths)
-  einsum<"ij,ij->i">(truths, truths);
-#elif defined(CASE_sum_of_truths)
-  reduce<As<Sum, bool>, "ij->i">(truths);
-#elif defined(CASE_mean_of_truths)
+#if defined(CASE_mean_of_truths)
   mean<"ij->i">(truths);
-#elif defined(CASE_max_of_truths)
-  max<"ij->i">(truths);
 #elif defined(CASE_max_of_complex)
   max<"ij->i">(waves);
-#elif defined(CASE_any_of_numbers)
-  reduce<Any, "ij->i">(x);
 #elif defined(CASE_mean_of_bytes)
   mean<"ij->i">(bytes);
 #elif defined(CASE_any_of_floats_open)

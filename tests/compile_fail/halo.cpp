@@ -2,7 +2,6 @@
 // CASE no_dimension: halo_exchange names a dimension that its tensor does not have, or none
 // CASE dimension_beyond: halo_exchange names a dimension that its tensor does not have
 // CASE dimension_twice: halo_exchange names a dimension twice
-// CASE unfinished: a halo holds finished values
 // CASE contract: the call communicates more than its contract accepts
 // CASE adjoint_of_bools: truth values have no sums
 // CASE together_of_types: tensors that share a halo exchange have different element types
@@ -30,8 +29,6 @@ void use(const Tensor<float, data, model>& x, const Tensor<double, data, model>&
   halo_exchange<0, 2>(x, 1, 1, Boundary::none);
 #elif defined(CASE_dimension_twice)
   halo_exchange<1, 1>(x, 1, 1, Boundary::none);
-#elif defined(CASE_unfinished)
-  halo_exchange<0>(open, 1, 1, Boundary::none);
 #elif defined(CASE_contract)
   halo_exchange<Only<exchanges<data>>, 0, 1>(x, 1, 1, Boundary::none);
 #elif defined(CASE_adjoint_of_bools)

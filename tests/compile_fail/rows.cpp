@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// CASE arg_of_complex: complex numbers and truth values have no largest and no least
 // CASE arg_of_unfinished: an unfinished partial value is used as a value
 // CASE arg_open_axis: the result is Unreduced over an axis that splits no reduced dimension
 // CASE arg_open_kind: partial values of one kind meet a reduction of another
@@ -31,9 +30,7 @@ void use(const Tensor<float, data, model>& x, const Tensor<complex<float>, data,
          const Tensor<float, data, _, Unreduced<Sum, model>>& open,
          const Tensor<std::int32_t, data, model>& ints) {
   (void)x, (void)z, (void)open, (void)ints;
-#if defined(CASE_arg_of_complex)
-  arg_max<"ij->i">(z);
-#elif defined(CASE_arg_of_unfinished)
+#if defined(CASE_arg_of_unfinished)
   arg_max<"ij->i">(open);
 #elif defined(CASE_arg_open_axis)
   arg_max<"ij->i", P<_, Unreduced<Min, data>>>(x);
