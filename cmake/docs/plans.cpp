@@ -14,11 +14,16 @@ using namespace tessera;
 namespace grid {
 struct data : Axis<> {};
 struct model : Axis<> {};
+struct everyone : Axis<> {};
 }  // namespace grid
-using grid::data, grid::model;
+using grid::data, grid::model, grid::everyone;
 using Grid = Mesh<data, model>;
 template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 template <class... D> using Ids = ShardedTensor<std::int32_t, Grid, P<D...>>;
+
+struct SumAndProduct {
+  KOKKOS_FUNCTION auto operator()(float x, float y) const { return several(x + y, x * y); }
+};
 
 /// Returns "all-gather over data, ...", or "none".
 std::string communication_of(const ProgramSpread& program) {
@@ -34,18 +39,20 @@ std::string communication_of(const ProgramSpread& program) {
   return text.empty() ? "none" : text;
 }
 
-/// Returns the tensor that is differentiated of what a call returns.
-template <class R> auto differentiated(const R& result) {
-  if constexpr (requires { result.values; })
-    return result.values;
+/// Calls f, and returns the tensor that is differentiated of what it returns, if any.
+template <class F> auto differentiated(const F& f) {
+  if constexpr (std::is_void_v<decltype(f())>)
+    return 0;
+  else if constexpr (requires { f().values; })
+    return f().values;
   else
-    return result;
+    return f();
 }
 
 /// Returns "communication|payload" of the gradients of all operands, from that of the result.
 template <class F, class... Operand>
 std::string gradients_of(const ProcessMesh<Grid>& mesh, const F& f, const Operand&... operands) {
-  using Result = decltype(differentiated(f()));
+  using Result = decltype(differentiated(f));
   if constexpr (!TypedTensor<Result> || requires(const Result& y) { y.interior(); }) {
     return "|";  // several tensors, or one with a halo
   } else if constexpr (!RealElement<typename Result::value_type> &&
@@ -55,7 +62,7 @@ std::string gradients_of(const ProcessMesh<Grid>& mesh, const F& f, const Operan
     detail::Differentiation run(Where::here());
     (run.follow(operands), ...);
     try {
-      const Result y = run.forward([&] { return differentiated(f()); });
+      const Result y = run.forward([&] { return differentiated(f); });
       const Result cotangent = ones_like(y);
       Recording recording(mesh);
       run.back(y, cotangent);
@@ -95,6 +102,8 @@ int main(int argc, char** argv) {
     const auto line = zeros<Tensor<_>>(mesh, 4096);
     const auto cut = zeros<Tensor<data>>(mesh, 4096);
     const auto places = zeros<Ids<data, _>>(mesh, 4096, 8);
+    const auto other_mesh = dry_mesh<Mesh<everyone>>(8);
+    auto target = zeros<Tensor<data, _>>(mesh, 4096, 4096);
     const auto ids = zeros<Ids<data>>(mesh, 512);
     const auto updates = zeros<Tensor<data, _>>(mesh, 512, 4096);
     const auto batch = zeros<Tensor<data, _, _, _>>(mesh, 8, 256, 256, 32);
@@ -194,6 +203,11 @@ int main(int argc, char** argv) {
     ROW("dynamic_slice", dynamic_update_slice<"ij", 'i'>(rows, updates, {7}));
     ROW("together", finish_together(sum<"ij->i", P<_, Unreduced<Sum, data>>>(columns),
                                     sum<"ij->j", P<_, Unreduced<Sum, data>>>(rows)));
+    ROW("map_several", map_several(SumAndProduct{}, rows, columns));
+    ROW("in_place", target += columns);
+    ROW("into", into(target, [&] { return rows + columns; }));
+    ROW("between",
+        reshard<ShardedTensor<float, Mesh<everyone>, P<everyone, _>>>(blocks, other_mesh));
     ROW("create", random_normal<Tensor<data, _>>(mesh, {4096, 4096}, 7));
     ROW("create_like", zeros_like(rows));
     ROW("sequences", arange<Tensor<data>>(mesh, 0, 4096));
