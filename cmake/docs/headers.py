@@ -100,8 +100,36 @@ def is_elsewhere(text):
     return not head or bool(guide) or body or "::" in head.split("(")[0].split()[-1]
 
 
+def interface(text):
+    """Returns the definition of a type without the bodies of its functions and without what is private."""
+    text = re.sub(r"^ private:\n.*?(?=^ public:|^\};|^\}$)", "", text, flags=re.S | re.M)
+    out, depth, at = "", 0, 0
+    while at < len(text):
+        if text[at] == "{":
+            head = re.sub(r"(\))\s*:\s(?:(?!//)[^;{}])*$", r"\1", out)  # a constructor's, without its initializers
+            if depth >= 1 and re.search(r"\)\s*(const|noexcept|override|\s)*$", head):
+                inner = 0
+                while True:
+                    inner += {"{": 1, "}": -1}.get(text[at], 0)
+                    at += 1
+                    if inner == 0:
+                        break
+                out = head.rstrip() + ";"
+                continue
+            depth += 1
+        elif text[at] == "}":
+            depth -= 1
+        out += text[at]
+        at += 1
+    return re.sub(r"\n+(?=\};?$)", "\n", out)
+
+
 def signature(text):
     """Returns a declaration without its body, and without the place of the call, which every function takes."""
+    if re.match(r"(struct|class)\b", without_template(text)):
+        return interface(text)
+    if not is_function(text) and re.search(r"\boperator\b[^(]*\(", text):
+        return re.sub(r"(?<=\))( const)? \{.*", r"\1;", text, flags=re.S)
     if not is_function(text):
         return text
     head = without_template(text)

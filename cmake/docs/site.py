@@ -67,50 +67,67 @@ def tensors_of(root, rows):
     return "\n".join(re.sub(r"\s+", " ", code) for code, name in made if re.search(rf"\b{name}\b", calls))
 
 
-def operators(root, pages, plans):
-    """Writes a page for each header of the room op that users call; returns their names and titles."""
-    made, index, unused = [], [], set(plans)
-    numbers, broken = numbers_of(root), {}  # rules, by the function that an example calls
-    for rule, (call, *_) in examples(root)[0].items():
-        if function := re.match(r"(\w+)[<(]", call):
-            broken.setdefault(function[1], []).append(rule)
-    for path in sorted((root / "include/tessera/op").rglob("*.hpp")):
+def documented(root, room):
+    """Returns the headers of a room that users call: what each opens with, and what it declares."""
+    found = []
+    for path in sorted((root / "include/tessera" / room).rglob("*.hpp")):
         text = path.read_text()
         head = head_of(text)
         example = [line for line in head if line.startswith("    ")]
         declared = [one for one in declarations_of(without_details(text))
                     if one.comment and not all(is_elsewhere(text) for text in one.texts)]
-        called = any(is_function(text) for one in declared for text in one.texts)
-        if "detail" in path.parts or not called or not example or any("detail::" in line for line in example):
-            continue
-        name, title = path.stem, sentence_case(path.stem.replace("_", " "))
-        out = [f"# {title}", markdown(head), f"Header: `tessera/{path.relative_to(root / 'include/tessera')}`. Each function also takes "
-               "the place of its call as its last argument, which is left out here."]
-        if name in plans:
-            unused.remove(name)
-            out += ["## What it communicates", PLANS, f"```cpp\n{tensors_of(root, plans[name])}\n```", table("call | communication | payload | messages | its gradients | payload", plans[name])]
-        shown = set()
-        for one in declared:
-            fresh = [n for n in dict.fromkeys(name_of(text) for text in one.texts) if n not in shown]
-            if fresh:
-                out.append("## " + ", ".join(f"`{n}`" for n in fresh[:6]))
-                shown.update(fresh)
-            out.append("```cpp\n" + "\n".join(signature(text) for text in one.texts if "private:" not in text) + "\n```")
-            out.append(markdown(one.comment))
-        rules = sorted((numbers[rule], rule) for function in shown for rule in broken.get(function, []))
-        if rules:
-            out += ["## Errors", "Rules that a call can break, with an example of each; those of shardings and letters hold for all "
-                    "operators that take them.",
-                    "\n".join(f"- [{number}. {rule.replace('_', ' ')}](../errors.md#r{number})" for number, rule in rules)]
-        write(pages / "operators" / f"{name}.md", page(*out))
-        first = re.split(r"(?<=[.;:])\s", " ".join(head[: head.index("")]))[0].rstrip(":;")
-        made.append((f"operators/{name}.md", title))
-        index.append(f"[{title}]({name}.md) | {prose(first)}")
+        called = any(is_function(text) for one in declared for text in one.texts) or (declared and room == "nn")
+        if "detail" not in path.parts and called and example and not any("detail::" in line for line in example):
+            found.append((path, head, declared))
+    return found
+
+
+# What has pages beside the operators themselves.
+GROUPS = {"op": "Operators", "grad": "Gradients", "nn": "Layers and optimizers", "io": "In and out"}
+
+
+def operators(root, pages, plans):
+    """Writes a page for each header of these rooms that users call; returns their names and titles by group."""
+    made, index, unused = {}, [], set(plans)
+    numbers, broken = numbers_of(root), {}  # rules, by the function that an example calls
+    for rule, (call, *_) in examples(root)[0].items():
+        if function := re.match(r"(\w+)[<(]", call):
+            broken.setdefault(function[1], []).append(rule)
+    for room, group in GROUPS.items():
+        rows = []
+        for path, head, declared in documented(root, room):
+            name, title = path.stem, sentence_case(path.stem.replace("_", " "))
+            placed = " Functions also take the place of their call as the last argument, which is left out here."
+            out = [f"# {title}", markdown(head), f"Header: `tessera/{path.relative_to(root / 'include/tessera')}`."
+                   + (placed if any("Where where" in text for one in declared for text in one.texts) else "")]
+            if name in unused and room == "op":
+                unused.remove(name)
+                out += ["## What it communicates", PLANS, f"```cpp\n{tensors_of(root, plans[name])}\n```",
+                        table("call | communication | payload | messages | its gradients | payload", plans[name])]
+            shown = set()
+            for one in declared:
+                fresh = [n for n in dict.fromkeys(name_of(text) for text in one.texts) if n not in shown]
+                if fresh:
+                    out.append("## " + ", ".join(f"`{n}`" for n in fresh[:6]))
+                    shown.update(fresh)
+                out.append("```cpp\n" + "\n".join(signature(text) for text in one.texts) + "\n```")
+                out.append(markdown(one.comment))
+            rules = sorted((numbers[rule], rule) for function in shown for rule in broken.get(function, []))
+            if rules:
+                out += ["## Errors", "Rules that a call can break, with an example of each; those of shardings and letters hold for all "
+                        "operators that take them.",
+                        "\n".join(f"- [{number}. {rule.replace('_', ' ')}](../errors.md#r{number})" for number, rule in rules)]
+            place = f"{'operators' if room == 'op' else room}/{name}.md"
+            write(pages / place, page(*out))
+            first = re.split(r"(?<=[.;:])\s", " ".join(head[: head.index("")]))[0].rstrip(":;")
+            made.setdefault(group, []).append((place, title))
+            rows.append(f"[{title}]({'' if room == 'op' else '../' + room + '/'}{name}.md) | {prose(first)}")
+        index += [f"## {group}" if room != "op" else "", table(f"{group.lower()} | what they do", rows)]
     if unused:
         sys.exit(f"cmake/docs/plans.cpp speaks of {unused}, which have no page")
     write(pages / "operators/index.md", page(
-        "# Operators", "A page for each header of operators, made from the header: its example, which a test runs, its laws, and what each "
-        "function returns, communicates and throws. [Capabilities](../capabilities.md) lists them by theme.", table("operators | what they do", index)))
+        "# Operators", "A page for each header of operators, and of gradients, layers and files, made from the header: its example, which a test "
+        "runs, its laws, and what each function returns, communicates and throws. [Capabilities](../capabilities.md) lists them by theme.", *index))
     return made
 
 
@@ -158,13 +175,16 @@ def tutorial(root, pages, ran):
 
 
 def configuration(root, out, lists):
-    """Writes the site's configuration: cmake/docs/mkdocs.yml with the lists of pages that are made."""
+    """Writes the site's configuration: cmake/docs/mkdocs.yml with the lists of pages that are made, by group."""
     text = (root / "cmake/docs/mkdocs.yml").read_text()
     for path in sorted((root / "docs").rglob("*.md")):
         if path.name != "README.md" and f": {path.relative_to(root / 'docs')}\n" not in text:
             sys.exit(f"cmake/docs/mkdocs.yml does not list {path.relative_to(root)}")
     for name, made in lists.items():
-        text = text.replace(f"      - {name}\n", "".join(f"      - \"{title}\": {place}\n" for place, title in made))
+        entries = [f"      - \"{title}\": {place}" for place, title in made.pop(None, [])]
+        for group, inner in made.items():
+            entries += [f"      - {group}:"] + [f"          - \"{title}\": {place}" for place, title in inner]
+        text = text.replace(f"      - {name}\n", "\n".join(entries) + "\n")
     write(out / "mkdocs.yml", text)
 
 
@@ -217,7 +237,8 @@ def main():
     write(pages / "site.css", (root / "cmake/docs/site.css").read_text())
     write(pages / "reference.md", REFERENCE)
     ran = {name: (command, output) for name, command, output in (one.split("=", 2) for one in arguments.ran)}
-    configuration(root, out, {"TUTORIAL": tutorial(root, pages, ran), "OPERATORS": operators(root, pages, plans_of(arguments.plans))})
+    configuration(root, out, {"TUTORIAL": {None: tutorial(root, pages, ran)},
+                              "OPERATORS": operators(root, pages, plans_of(arguments.plans))})
     if bare := reference(root, out):
         sys.exit("These functions have no comment; say what each returns, communicates and throws:\n" + "\n".join(bare))
 
