@@ -24,6 +24,9 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+from written import write_json
+
 SIDE, MANY = 2048, 1 << 20
 
 
@@ -227,11 +230,6 @@ def installed(name):
     return subprocess.run([sys.executable, "-c", "import " + name], capture_output=True).returncode == 0
 
 
-def version(name):
-    return subprocess.run([sys.executable, "-c", f"import {name}; print({name}.__version__)"], capture_output=True,
-                          text=True).stdout.strip()
-
-
 def environment(threads, ours):
     kept = {k: v for k, v in os.environ.items() if ours or not k.startswith("OPENBLAS_")}
     if not ours and threads == 1:
@@ -279,13 +277,13 @@ def main():
     if not asked.programs:
         take.error("name the programs bench_kernels and bench_functions, or a --peer")
     peers = [name for name in asked.peers if installed(name)]
-    written = {"context": {}, "benchmarks": []}
+    written, context = {}, {}
     for threads in asked.threads:
         every = {}
         for _ in range(asked.rounds):
             found = {"tessera": {}, "roofline": {}}
             for program in asked.programs:
-                ours, written["context"] = tessera_times(program, threads, asked.filter, asked.seconds)
+                ours, context = tessera_times(program, threads, asked.filter, asked.seconds)
                 for way, times in ours.items():
                     found[way].update(times)
             found.update({peer: peer_times(peer, threads, asked.filter, asked.seconds) for peer in peers})
@@ -299,18 +297,13 @@ def main():
             t = {way: statistics.median(times) for way, times in ways.items()}
             if "tessera" not in t:  # a row of a program that was not named
                 continue
-            written["benchmarks"] += [{"name": f"kernel/{case}, {threads} thread{'s' if threads > 1 else ''}/{way}", "real_time": time,
-                                       "time_unit": "ms"} for way, time in t.items()]
+            written[f"kernel/{case}, {threads} thread{'s' if threads > 1 else ''}"] = t
             others = [t[p] for p in peers if p in t and p != "jax"]
             ratio = f"{t['tessera'] / min(others):.2f}" if others else ""
             print(f"| {case} | {t['tessera']:.3f} | {t['roofline'] / t['tessera']:.2f} | "
                   + "".join(f"{t[p]:.3f} | " if p in t else "| " for p in peers) + ratio + " |")
     if asked.json:
-        named = [os.path.basename(word) if os.path.sep in word else word for word in sys.argv[1:] if word != asked.json and word != "--json"]
-        written["context"]["command"] = "python3 benchmarks/peers.py " + " ".join(named)
-        written["context"]["peers"] = ", ".join(f"{peer} {version(peer)}" for peer in peers)
-        with open(asked.json, "w") as file:
-            json.dump(written, file, indent=1)
+        write_json(asked.json, written, peers, context)
     return 0
 
 

@@ -19,6 +19,9 @@ import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True
+from written import write_json
+
 SHAPES = ((2048, 2048, 2048), (8192, 8192, 128), (512, 512, 16384), (128, 8192, 8192))  # m, n, k
 CONTRACTION, EXTENT = "ikjl,lakb->iajb", 48
 # How A, B and the result lie on a mesh ("data", "model"), and the mesh.
@@ -157,6 +160,7 @@ def main():
     take.add_argument("--rounds", type=int, default=3, help="with --bench: how often all are run")
     take.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     take.add_argument("--mpiexec", default="mpiexec.mpich")
+    take.add_argument("--json", help="a file that is written too, for cmake/docs/figures.py")
     asked = take.parse_args()
     if asked.peer:
         os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={asked.devices}"  # before JAX is imported
@@ -176,16 +180,20 @@ def main():
                 ways = least.setdefault(row, {})
                 ways[way] = min(took, ways.get(way, took))
     whole = {row: ways for row, ways in least.items() if any(way.endswith("whole") for way in ways)}
+    written = {}
     for row, ways in least.items():
         if row in whole:
             continue
         for name, others in whole.items():
             if row.startswith(name):
                 ways = {**ways, **others}
+        written["products/" + row] = ways
         ours = ways.get("Tessera")
         print(row)
         for way, took in ways.items():
             print(f"  {way}: {took:.2f} ms" + (f", Tessera takes {ours / took:.2f} of it" if ours and way != "Tessera" else ""))
+    if asked.json:
+        write_json(asked.json, written, peers)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,9 @@ import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True
+from written import write_json
+
 LAYERS, EMBED, HEADS, HIDDEN, PLACES, BATCH, WORDS = 4, 256, 8, 1024, 256, 8, 256
 GROUPS, TOKENS, MODEL, EXPERTS, WIDTH, CAPACITY = 8, 256, 256, 8, 1024, 64
 ROWS, NARROW, WIDE = 2048, 512, 2048
@@ -267,6 +270,7 @@ def main():
     take.add_argument("--bench", help="the folder of bench_transformer, bench_mixture_of_experts and bench_compile")
     take.add_argument("--rounds", type=int, default=3, help="with --bench: how often all are run")
     take.add_argument("--mpiexec", default="mpiexec.mpich")
+    take.add_argument("--json", help="a file that is written too, for cmake/docs/figures.py")
     asked = take.parse_args()
     if asked.peer:
         return PEERS[asked.peer](asked.seconds)
@@ -286,6 +290,8 @@ def main():
         for way, took in ways.items():
             ratio = f", {took / min(others):.2f} of the best peer" if way.startswith("Tessera") and others else ""
             print(f"  {way}: {took:.1f} ms{ratio}")
+    if asked.json:
+        write_json(asked.json, {"models/" + row: ways for row, ways in least.items()}, peers)
     return 0
 
 

@@ -8,7 +8,7 @@
 
 Between the lines `<!-- figures: NAME REGEX -->` and `<!-- end -->` stand what benchmarks/results/NAME.json says of its machine, date,
 commit and command, and a table of its cases that the expression finds, all without one: Tessera's time, its baselines', and the ratio
-to the least of them. The results are Google Benchmark's, or those of benchmarks/peers.py --json.
+to the least of them. The results are Google Benchmark's, or those that benchmarks/written.py writes for scripts of peers (--json).
 """
 import json
 import pathlib
@@ -60,9 +60,9 @@ def section(root, name, wanted):
         sys.exit(f"docs/figures.md wants {path.relative_to(root)}, which does not exist")
     result = json.loads(path.read_text())
     facts = result["context"]
-    said = [f"{facts['date'][:10]}, commit {facts['commit']}: {facts['processor']}, {facts['num_cpus']} processors", facts["compiler"]]
+    said = [f"{facts['date'][:10]}, commit {facts['commit']}: {facts['processor']}, {facts['num_cpus']} processors"]
     said += [("Kokkos on " if name == "kokkos" else "") + re.sub(r" *Version:\s*", " ", facts[name])
-             for name in ("mpi", "blas", "kokkos", "peers") if name in facts]
+             for name in ("compiler", "mpi", "blas", "kokkos", "peers") if name in facts]
     if facts["clock"] == "cpu_time":
         said.append("processor time")
     if "load_avg" in facts:

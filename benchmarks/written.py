@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes what a script of peers has measured as Google Benchmark writes its results, for cmake/docs/figures.py."""
+import datetime
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def said_by(*command):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=pathlib.Path(__file__).parent)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def version(peer):
+    return f"{peer} {said_by(sys.executable, '-c', f'import {peer}; print({peer}.__version__)')}"
+
+
+def command():
+    """Returns the command as it was given, without folders and the file that it writes."""
+    words = [os.path.basename(word) if os.path.sep in word else word for word in sys.argv[1:]]
+    if "--json" in words:
+        at = words.index("--json")
+        del words[at : at + 2]
+    return " ".join(["python3", "benchmarks/" + os.path.basename(sys.argv[0]), *words])
+
+
+def write_json(path, times, peers, context=None):
+    """`times`: {case: {way: milliseconds}}, Tessera's ways begin with its name. `context`: what a benchmark has said of itself."""
+    processor = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), flags=re.M)
+    facts = {"date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+             "commit": said_by("git", "describe", "--always", "--dirty"), "processor": processor[1] if processor else "unknown",
+             "num_cpus": os.cpu_count(), "load_avg": os.getloadavg()} | (context or {})
+    facts |= {"command": command(), "peers": ", ".join(version(peer) for peer in peers)}
+    rows = [{"name": f"{case}/{way.replace('Tessera', 'tessera')}", "real_time": took, "time_unit": "ms"}
+            for case, ways in times.items() for way, took in ways.items()]
+    with open(path, "w") as file:
+        json.dump({"context": facts, "benchmarks": rows}, file, indent=1)
