@@ -11,6 +11,8 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include <tessera/comm/complaint.hpp>
 #include <tessera/io/trace_file.hpp>
@@ -62,8 +64,8 @@ std::string write(const ProcessMesh<Grid>& mesh, const Model<U>& weights, const 
 }
 
 template <class U>
-void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text,
-           const Voice& say) {
+void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text, const Voice& say,
+           std::optional<Choice> choice) {
   if (flags.memory > 0) {
     const RecomputeChoice layers = chosen_layers<U>(flags, mesh);
     flags.sizes.again = layers.again;
@@ -75,9 +77,8 @@ void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text
                        "--context, or more processes");
   }
   const Sizes& n = flags.sizes;
-  std::optional<Choice> choice;
-  if (flags.chosen) {
-    choice = chosen_step<U>(flags, mesh);
+  if (choice) {
+    if (flags.memory > 0) choice = chosen_step<U>(flags, mesh);
     say("\nWhat is split otherwise than its operator alone would have it, and what else it could "
         "cost\n{}",
         why(*choice));
@@ -151,7 +152,8 @@ void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text
 
 /// Chooses a step's shardings for each way to split the weights, and returns the way whose step
 /// then costs least.
-std::string cheapest(const Flags& flags, const ProcessMesh<Grid>& mesh, const Voice& say) {
+std::pair<std::string, Choice> cheapest(const Flags& flags, const ProcessMesh<Grid>& mesh,
+                                        const Voice& say) {
   const std::pair<const char*, Choice> all[] = {
       {"batch", chosen_step<Under<float, Grid, by::Batch>>(flags, mesh)},
       {"tensors", chosen_step<Under<float, Grid, by::Tensors>>(flags, mesh)},
@@ -166,7 +168,7 @@ std::string cheapest(const Flags& flags, const ProcessMesh<Grid>& mesh, const Vo
         choice.given().payload_bytes() >> 10, choice.program.payload_bytes() >> 10);
   }
   say("The least is of {}\n", best->first);
-  return best->first;
+  return {best->first, best->second};
 }
 
 /// Throws UsageError unless the files that the run writes at its end can be written.
@@ -194,13 +196,13 @@ void run(Environment& env, const std::vector<std::string>& words) {
   fail_together(*mesh.core(), complaint, Where::here());
   say("mesh {}, {} processes; split by {}\n", to_string(mesh.shape(), Grid::names()),
       mesh.processes(), flags.split);
-  if (flags.split == "chosen") {
-    flags.chosen = true;
-    flags.split = cheapest(flags, mesh, say);
-  }
-  if (flags.split == "batch") train<Under<float, Grid, by::Batch>>(mesh, flags, text, say);
-  if (flags.split == "tensors") train<Under<float, Grid, by::Tensors>>(mesh, flags, text, say);
-  if (flags.split == "shards") train<Under<float, Grid, by::Shards>>(mesh, flags, text, say);
+  std::optional<Choice> choice;
+  if (flags.split == "chosen") std::tie(flags.split, choice) = cheapest(flags, mesh, say);
+  if (flags.split == "batch") train<Under<float, Grid, by::Batch>>(mesh, flags, text, say, choice);
+  if (flags.split == "tensors")
+    train<Under<float, Grid, by::Tensors>>(mesh, flags, text, say, choice);
+  if (flags.split == "shards")
+    train<Under<float, Grid, by::Shards>>(mesh, flags, text, say, choice);
 }
 
 }  // namespace train_transformer

@@ -54,7 +54,6 @@ struct Flags {
   Index steps = 1300, sample = 300, save_every = 0, measure = 100, memory = 0;
   double rate = 5e-3, decay = 0.05, clip = 1;
   bool eager = false, dry = false, help = false;
-  bool chosen = false;  ///< what a step makes is split as costs least
 };
 
 inline Flags read_flags(const std::vector<std::string>& words) {

@@ -28,6 +28,11 @@ template <class F> void on_meshes(F f) {
                  [&](std::shared_ptr<Transport> world) { f(make_mesh<Grid>(world, size)); });
 }
 
+struct Placed {
+  KOKKOS_FUNCTION double operator()(const GlobalIndex& i, double x) const {
+    return x * static_cast<double>(7 * i[0] + i[1]);
+  }
+};
 bool near(const DynamicTensor& a, const DynamicTensor& b) {
   const auto one = to_host<double>(a), other = to_host<double>(b);
   bool same = one.extents == other.extents;
@@ -146,6 +151,32 @@ TEST_CASE("sums that stay unfinished from one operator to the next may stay so")
   const Choice choice = choose(program);
   CHECK(choice.solution.found());
   CHECK(choice.program.count(all_reduce) == 1);
+}
+
+TEST_CASE("a function of the index has the index of its place, wherever a choice puts it") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    const auto x = random_normal<Real<data, _>>(mesh, {7, 10}, 1);
+    const auto w = random_normal<Real<_, _>>(mesh, {10, 6}, 2);
+    const auto f = [](const auto& a, const auto& b) {
+      const auto placed = constrain<P<_, Axes<model, data>>>(map_with_index(Placed{}, exp(a)));
+      return finish(einsum<"bi,ih->bh">(placed + a, b));
+    };
+    const auto g = [](const auto& a, const auto& b) {
+      const auto kept = constrain<P<_, model>>(tril(constrain<P<_, data>>(a * a), 1));
+      const auto y = einsum<"bi,ih->bh">(kept, b);
+      return sum(y * y);
+    };
+    auto forward = compile(f, {.choose = ChooseOptions{}});
+    auto back = compile([&](const auto& a, const auto& b) { return value_and_grad<0, 1>(g)(a, b); },
+                        {.choose = ChooseOptions{}});
+    bool right = near(f(x, w), forward(x, w));
+    const auto plain = value_and_grad<0, 1>(g)(x, w), chosen = back(x, w);
+    right = right && near(plain.value, chosen.value);
+    for_each_tensor([&](const auto& one, const auto& other) { right = right && near(one, other); },
+                    plain.gradient, chosen.gradient);
+    const std::lock_guard lock(mutex);
+    CHECK(right);
+  });
 }
 
 TEST_CASE("compiled functions keep pins, and compute what they compute alone") {

@@ -73,6 +73,7 @@ struct LocalMap {
   FixedVector<Extents, max_dims> strides{};
   Extents result{};
   bool flat = false;  ///< all tensors are known to be contiguous, row-major
+  Extents offset{};   ///< where the block of the result lies in the whole; empty: not stated
   constexpr bool operator==(const LocalMap&) const = default;
 };
 

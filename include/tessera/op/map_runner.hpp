@@ -85,7 +85,9 @@ template <class R, class F, class... T> struct IndexRunner {
   template <std::size_t... I>
   static void call(const PlacedFunction<F>& p, const LocalMap& work, R* out, const void* const* in,
                    std::index_sequence<I...>) {
-    tessera::detail::map_with_index<R>(p.f, work, p.offset, p.extents, out,
+    // The plan says where the result lies: a choice may have it elsewhere than the call has.
+    const Extents& offset = work.offset.empty() ? p.offset : work.offset;
+    tessera::detail::map_with_index<R>(p.f, work, offset, p.extents, out,
                                        static_cast<const T*>(in[I])...);
   }
   static void run(const void* placed, const LocalMap& work, void* out, const void* const* in) {

@@ -66,6 +66,8 @@ inline LocalMap map_work(const Plan& plan, const Step& step, const Coordinates& 
   const Slot& to = plan.slots[step.out];
   LocalMap work;
   work.extents = local_extents(to, plan, at);
+  for (const Interval& side : block(to.desc.extents, to.desc.sharding, plan.mesh, at).side)
+    work.offset.push_back(side.lo);
   if (has_gaps(plan, to)) work.result = strides_of(plan, to, at);
   for (int slot : step.in) {
     const Slot& from = plan.slots[slot];
