@@ -27,8 +27,8 @@ struct ChooseOptions {
   /// Arguments that are open, by their paths, where choose is given a function: "1.weight", or "1"
   /// for all tensors of the second one.
   std::vector<std::string> open_paths = {};
-  bool open_arguments = false;     ///< all tensors that no operator makes are open
-  bool open_results = false;       ///< the tensors that outlive the Program are open
+  bool open_arguments = false;  ///< all tensors that no operator makes are open
+  bool open_results = false;    ///< the tensors that outlive the Program are open
   /// What tensors of the Program shall be split like, beside what constrain states in the function.
   std::vector<TensorPin> pins = {};
   /// An earlier choice (program/choice/table.hpp): a tensor that it has is split otherwise only
