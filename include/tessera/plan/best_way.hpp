@@ -6,6 +6,7 @@
 ///     detail::BestWay<Sharding> best(options);
 ///     best.add(plan, sharding);              // for each way, the plan of process 0
 ///     best.way();                            // the way of the best
+///     return detail::best_plan(ways, process, options, make);   // where all ways are at hand
 ///
 /// Laws: the plans of process 0 decide, so all processes decide alike; of plans that are worth the
 /// same, the first is kept.
@@ -46,4 +47,14 @@ template <class Way> class BestWay {
   Way way_{};
   int worth_ = -1;
 };
+
+/// Returns make(way, process) of the best of these ways.
+template <class Ways, class Make>
+constexpr Plan best_plan(const Ways& ways, int process, const PlanOptions& options,
+                         const Make& make) {
+  if (ways.size() == 1) return make(ways[0], process);
+  BestWay<int> best(options);
+  for (int i = 0; i < ways.size(); ++i) best.add(make(ways[i], 0), i);
+  return process == 0 ? best.plan() : make(ways[best.way()], process);
+}
 }  // namespace tessera::detail

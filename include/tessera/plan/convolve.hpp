@@ -63,7 +63,10 @@ class ConvolveProblem {
       : factors_(factors), axes_(axes), maker_(maker), options_(options) {}
 
   constexpr int axes() const { return axes_.mesh().rank(); }
-  constexpr int candidates(int axis) const { return axes_.candidates(axis).size(); }
+  constexpr int candidates(int axis) const { return axes_.own(axis); }
+  constexpr int free_candidates(int axis) const {
+    return axes_.candidates(axis).size() - axes_.own(axis);
+  }
   /// A role that the axis can have for any groups.
   constexpr int fallback(int axis) const {
     const FactorAxes::Candidates& all = axes_.candidates(axis);
@@ -89,12 +92,17 @@ class ConvolveProblem {
   }
   constexpr bool refine() {
     if (!unknown_) return false;
-    const Known found{number_, priced(way_)};
+    const Known found = priced();
     if (known_.size() < most_known)
       known_.push_back(found);
     else
       known_[next_++ % most_known] = found;
     return true;
+  }
+  constexpr bool moves(const Pick& pick, int variant) {
+    bound(pick, variant);
+    refine();
+    return find(number_)->moves;
   }
   constexpr ConvolveSplit split_of(const AxisRoles& roles) const {
     const FactorSplit split = axes_.together(roles);
@@ -120,6 +128,7 @@ class ConvolveProblem {
   struct Known {
     Index number = -1;
     Worth worth;
+    bool moves = false;  ///< it communicates
   };
   static constexpr int most_known = 96;
   constexpr const Known* find(Index number) const {
@@ -161,23 +170,16 @@ class ConvolveProblem {
     add(toll(2, maker_.made(split_)));
     return {true, false, saturating_add(cost, broken > 0 ? breach_cost : 0)};
   }
-  /// Prices a way by its plan on process 0, so that all processes agree.
-  constexpr Worth priced(ConvolveWay way) const {
+  /// Prices the last bound's way by its plan on process 0, so that all processes agree.
+  constexpr Known priced() const {
     PlanBuilder build(OperatorKind::convolve, axes_.mesh(), 0, options_);
-    if (!maker_.make(build, split_, way)) return {};
+    if (!maker_.make(build, split_, way_)) return {number_, {}, false};
     const Plan& plan = build.plan();
     std::int64_t cost = plan.cost;
-    if (maker_.brings_more(split_, way)) {
-      // An exchange's price includes its copies; a gather's does not include the copies within the
-      // library.
-      int i = 0;
-      while (plan.steps[i].kind != StepKind::convolve) ++i;
-      const Coordinates origin(plan.mesh.rank(), 0);
-      cost = saturating_add(cost, options_.machine.copy(slot_bytes(
-                                      plan, plan.slots[plan.steps[i].in[0]], 0, origin)));
-    }
     if (!options_.contract.covers(plan.needs)) cost = saturating_add(cost, breach_cost);
-    return {true, plan.peak_bytes > options_.workspace_limit, cost};
+    return {number_,
+            {true, plan.peak_bytes > options_.workspace_limit, cost},
+            plan.communications() > 0};
   }
 
   const ConvolveFactors& factors_;
@@ -209,14 +211,14 @@ constexpr Plan plan_convolve(const Terms& terms, const ConvolveWindows& shape,
   };
   const TensorDesc x = fewer(input), k = fewer(kernel), y = fewer(result);
   const detail::ConvolveFactors factors(terms, shape, x, k, y);
-  const FactorAxes axes(factors.rule, mesh);
+  const FactorAxes axes(factors.rule, mesh, options.free_choice);
   const detail::ConvolveMaker maker(terms, shape, input, kernel, result, x.sharding, k.sharding,
                                     y.sharding, mesh);
   detail::ConvolveProblem problem(factors, axes, maker, options);
   const AxisSearch search(problem);
   PlanBuilder build(OperatorKind::convolve, mesh, process, options);
-  maker.make(build, problem.split_of(axes.roles(search.pick())),
-             detail::convolve_ways[search.variant()]);
+  const FoundPick& best = search.found().back();
+  maker.make(build, problem.split_of(axes.roles(best.pick)), detail::convolve_ways[best.variant]);
   return build.plan();
 }
 }  // namespace tessera::detail

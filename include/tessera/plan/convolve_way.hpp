@@ -163,6 +163,14 @@ class ConvolveMaker {
     inputs[1] = kernel;
     for (int& slot : inputs) slot = build.convert(slot, parts);
     int slot = build.compute(StepKind::convolve, inputs, made, terms_.result);
+    if (brings_more(s, way)) {
+      // An exchange's price includes its copies; a gather's does not include the copies within the
+      // library.
+      Step& step = build.plan().steps.back();
+      step.cost = saturating_add(step.cost, build.options().machine.copy(slot_bytes(
+                                                build.plan(), build.plan().slots[inputs[0]], 0,
+                                                Coordinates(mesh_.rank(), 0))));
+    }
     if (shape_.mirrored.contains(true))
       slot = build.take({slot}, {mirror(made)}, made, terms_.result, false);
     build.finish(build.reshard(slot, y_, result_.type), result_.sharding);

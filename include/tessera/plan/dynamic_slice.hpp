@@ -43,7 +43,6 @@ constexpr Extents window_extents(const Term& labels, const Term& along, const Ex
 constexpr Plan plan_dynamic_slice(const Term& labels, const Term& along, const TensorDesc& x,
                                   const Extents& size, const Sharding& out, const MeshShape& mesh,
                                   int process = 0, const PlanOptions& options = {}) {
-  PlanBuilder build(OperatorKind::dynamic_slice, mesh, process, options);
   const Term window = detail::window_letters(labels, along);
   const TensorDesc result{x.type, detail::window_extents(labels, along, x.extents, size), out};
   FactorRule rule;
@@ -53,14 +52,16 @@ constexpr Plan plan_dynamic_slice(const Term& labels, const Term& along, const T
   rule.reduction = take_reduction(x, out);
   rule.gathers_open =
       options.contract.bounded() || volume(x.extents) <= saturating_mul(2, volume(result.extents));
-  build.plan().reduction = rule.reduction;
-  const int operand = build.operand(x, labels);
-  const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
-  const int held = build.reshard(operand, choice.shardings[0]);
-  const int slot = build.compute(StepKind::slide, FixedVector<int, 1>{held},
-                                 {result.type, result.extents, choice.shardings.back()}, window);
-  build.price_copies(2);
-  return build.finish(build.reshard(slot, out), out);
+  const auto make = [&](const Factors& choice, int at) {
+    PlanBuilder build(OperatorKind::dynamic_slice, mesh, at, options);
+    build.plan().reduction = rule.reduction;
+    const int held = build.reshard(build.operand(x, labels), choice.shardings[0]);
+    const int slot = build.compute(StepKind::slide, FixedVector<int, 1>{held},
+                                   {result.type, result.extents, choice.shardings.back()}, window);
+    build.price_work(choice.work);
+    return build.finish(build.reshard(slot, out), out);
+  };
+  return best_plan(search_splits(rule, CopyWork{}, mesh, options), process, options, make);
 }
 
 /// Plans x with one slice replaced by `update`. In place, x is the last operand of the plan.
@@ -69,24 +70,26 @@ constexpr Plan plan_dynamic_update(const Term& labels, const Term& along, const 
                                    const TensorDesc& update, const Sharding& out,
                                    const MeshShape& mesh, int process = 0,
                                    const PlanOptions& options = {}, bool in_place = false) {
-  PlanBuilder build(OperatorKind::dynamic_update_slice, mesh, process, options);
   const Term window = detail::window_letters(labels, along);
   FactorRule rule;
-  rule.add(x, labels, false, 1);
+  rule.add(x, labels, false, in_place ? 0 : 1);
   rule.add(update, window, false, 2);
-  rule.add({x.type, x.extents, out}, labels, true, 1);
+  rule.add({x.type, x.extents, out}, labels, true, in_place ? 0 : 1);
   rule.mark(letters_without(window, labels), Splitting::whole);
   rule.reduction = x.sharding.reduction;
-  int changed = -1;
-  if (!in_place) changed = build.operand(x, labels);
-  int written = build.operand(update, window);
-  if (in_place) changed = build.operand(x, labels);
-  const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
-  changed = build.reshard(changed, choice.shardings[0]);
-  written = build.reshard(written, choice.shardings[1]);
-  const int slot = build.compute(StepKind::put, FixedVector<int, 2>{changed, written},
-                                 {x.type, x.extents, choice.shardings.back()}, labels);
-  build.price_copies(in_place ? 0 : 2);
-  return build.finish(build.reshard(slot, out), out);
+  const auto make = [&](const Factors& choice, int at) {
+    PlanBuilder build(OperatorKind::dynamic_update_slice, mesh, at, options);
+    int changed = -1;
+    if (!in_place) changed = build.operand(x, labels);
+    int written = build.operand(update, window);
+    if (in_place) changed = build.operand(x, labels);
+    changed = build.reshard(changed, choice.shardings[0]);
+    written = build.reshard(written, choice.shardings[1]);
+    const int slot = build.compute(StepKind::put, FixedVector<int, 2>{changed, written},
+                                   {x.type, x.extents, choice.shardings.back()}, labels);
+    build.price_work(choice.work);
+    return build.finish(build.reshard(slot, out), out);
+  };
+  return best_plan(search_splits(rule, CopyWork{}, mesh, options), process, options, make);
 }
 }  // namespace tessera::detail

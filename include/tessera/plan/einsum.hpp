@@ -88,9 +88,9 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   const detail::ProductMaker maker{terms.result, result, roles, last, epilogue};
   inputs[0] = left;
   inputs[1] = right;
-  const Factors choice = search_factors(rule, work, mesh, options);
-  if (detail::may_loop(options))
-    return detail::LoopChoice(build, inputs, rule, work, maker, options).best(choice);
-  return build.finish(maker.make(build, inputs, choice, {}), out);
+  const Splits splits = search_splits(rule, work, mesh, options);
+  if (splits.size() > 1 || detail::may_loop(options))
+    return detail::ProductChoice(build, inputs, rule, work, maker, options).best(splits);
+  return build.finish(maker.make(build, inputs, splits[0], {}), out);
 }
 }  // namespace tessera::detail

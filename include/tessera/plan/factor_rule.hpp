@@ -15,7 +15,9 @@
 /// Laws: all tensors that have a factor are split alike along it. The candidates of an axis are:
 /// the factors that it splits in the result or in an operand; no factor; where an operand is
 /// unfinished over the axis, passing through to the result; where the result stays unfinished, the
-/// factors that leave it unfinished.
+/// factors that leave it unfinished. Where the choice is free, an axis of few candidates of
+/// its own, which splits a tensor or leaves one unfinished, may split any factor: these candidates
+/// come after its own.
 #include <tessera/plan/deduce.hpp>
 #include <tessera/spec/block.hpp>
 
@@ -104,14 +106,20 @@ struct FactorSplit {
 class FactorAxes {
  public:
   using Candidates = FixedVector<std::int8_t, 16>;
+  static constexpr int few = 3;  ///< an axis with more candidates of its own gets no others
 
-  constexpr FactorAxes(const FactorRule& rule, const MeshShape& mesh) : rule_(rule), mesh_(mesh) {
+  constexpr FactorAxes(const FactorRule& rule, const MeshShape& mesh, bool free_choice = true)
+      : rule_(rule), mesh_(mesh) {
     for (int axis = 0; axis < mesh_.rank(); ++axis) {
-      candidates_.push_back({});
-      collect(axis, candidates_.back());
+      Candidates& list = candidates_.push_back({});
+      collect(axis, list);
+      own_.push_back(list.size());
+      if (free_choice) collect_free(axis, list);
     }
   }
   constexpr const Candidates& candidates(int axis) const { return candidates_[axis]; }
+  /// Returns how many candidates come from what the axis splits in some tensor: the first ones.
+  constexpr int own(int axis) const { return own_[axis]; }
 
   constexpr AxisRoles roles(const FixedVector<int, max_axes>& pick) const {
     AxisRoles roles;
@@ -220,6 +228,16 @@ class FactorAxes {
       for (int factor = 0; factor < rule_.letters.size(); ++factor) consider(factor);
     if (!stays_open && (!splits_open || rule_.gathers_open)) add(list, splits_nothing);
   }
+  constexpr void collect_free(int axis, Candidates& list) const {
+    bool has_role = false;
+    for (const int role : list) has_role = has_role || role != splits_nothing;
+    if (!has_role || list.size() > few || mesh_[axis] == 1) return;
+    const bool stays_open = rule_.result().desc.sharding.partial.contains(axis);
+    for (int factor = 0; factor < rule_.letters.size(); ++factor)
+      if (rule_.splitting[factor] <= Splitting::halo && (!stays_open || opens(factor)) &&
+          list.size() < list.capacity)
+        add(list, factor);
+  }
   constexpr void take_in_order(int tensor, int factor, AxisSet& axes, AxisList& list) const {
     const FactorTensor& t = rule_.tensors[tensor];
     const int d = t.dim(factor);
@@ -235,5 +253,6 @@ class FactorAxes {
   const FactorRule& rule_;
   MeshShape mesh_;
   FixedVector<Candidates, max_axes> candidates_;
+  FixedVector<int, max_axes> own_;
 };
 }  // namespace tessera::detail

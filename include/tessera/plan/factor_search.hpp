@@ -15,6 +15,7 @@
 /// Laws: see plan/axis_search.hpp; the choice depends on global extents, shardings, mesh and
 /// options only. Axes of size 1 are left out, unless a contract can be kept with them alone.
 #include <tessera/plan/axis_search.hpp>
+#include <tessera/plan/best_way.hpp>
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/factor_rule.hpp>
 
@@ -25,7 +26,10 @@ struct Factors {
   FixedVector<Sharding, 2 * max_operands> shardings;
   AxisRoles roles;  ///< of the axes
   std::int64_t cost = max_int64;
+  std::int64_t work = 0;  ///< the part of the cost that is local work
 };
+/// The best split whose axes split what they split in some tensor, then a cheaper one, if any.
+using Splits = FixedVector<Factors, 2>;
 
 /// The parts of the factors and tensors on process 0, which has the largest part.
 class FactorParts {
@@ -132,7 +136,10 @@ template <class Work> class FactorProblem {
   }
 
   constexpr int axes() const { return axes_.mesh().rank(); }
-  constexpr int candidates(int axis) const { return axes_.candidates(axis).size(); }
+  constexpr int candidates(int axis) const { return axes_.own(axis); }
+  constexpr int free_candidates(int axis) const {
+    return axes_.candidates(axis).size() - axes_.own(axis);
+  }
   constexpr int fallback(int axis) const { return candidates(axis) - 1; }
   constexpr bool bounded() const { return options_.contract.bounded(); }
   constexpr Variants variants(const Pick& pick) {
@@ -144,7 +151,8 @@ template <class Work> class FactorProblem {
     first_ = variant;
     int number = 0;  // of the combination
     for (int axis = 0; axis < pick.size() && number < exhaustive_limit; ++axis)
-      number = number * candidates(axis) + pick[axis];
+      number = pick[axis] < candidates(axis) ? number * candidates(axis) + pick[axis]
+                                             : exhaustive_limit;  // a free one
     if (number >= exhaustive_limit) return worth_of(last_parted());
     std::uint8_t& place = places_[number][variant];
     if (place == 0) {
@@ -156,11 +164,24 @@ template <class Work> class FactorProblem {
     }
     return worth_of(known_[place - 1]);
   }
+  constexpr bool moves(const Pick& pick, int variant) {
+    look_at(axes_.roles(pick));
+    first_ = variant;
+    for (const std::uint8_t place : parted().tolls)
+      if (way_of(tolls_[place].key).leaves) return true;
+    return false;
+  }
   /// Returns the best possible worth of an assignment of the axes.
   constexpr Worth bound_of(const AxisRoles& roles, int first) {
     look_at(roles);
     first_ = first;
     return worth_of(last_parted());
+  }
+  /// Returns the price of the local work alone.
+  constexpr std::int64_t work_of(const AxisRoles& roles, int first) {
+    look_at(roles);
+    first_ = first;
+    return last_parted().price;
   }
   constexpr bool refine() {
     if (unknown_ == nullptr) return false;
@@ -254,6 +275,7 @@ template <class Work> class FactorProblem {
     AxisSet passes;    ///< the axes over which it may be unfinished
     bool even = true;  ///< each dimension is split evenly, over any axes
     Extents block{};   ///< of process 0
+    Index elements = 1;
     std::uint8_t place[FactorRule::max_factors]{};  ///< a factor's code in a key
   };
   constexpr Own own(int t) {
@@ -270,6 +292,7 @@ template <class Work> class FactorProblem {
       whole_[f] = n;
       own.place[f] = static_cast<std::uint8_t>(d + 1);
       own.block.push_back(ceil_div(n, axes_.mesh().parts(s[d])));
+      own.elements = saturating_mul(own.elements, own.block[d]);
       own.even = own.even && divides(axes_.mesh().processes(), n);
       for (int i = 0; i < s[d].size(); ++i) own.key |= does(s[d][i], own.place[f]);
     }
@@ -291,29 +314,83 @@ template <class Work> class FactorProblem {
         if (split_.axes[f].several()) order = first_ + 1;
     return key | static_cast<std::uint32_t>(order) << 24 | static_cast<std::uint32_t>(t) << 28;
   }
-  /// Returns a lower bound of a toll: one message, and the data that process 0 must receive. Where
-  /// blocks are even, it sends as much as it receives in every collective, so each element that it
-  /// lacks costs; so does each element that is combined with others', by a reduction or on arrival.
+  /// What the axes of the mesh do to a tensor on its way, of which a toll's key tells both ends.
+  struct Way {
+    bool leaves = false;  ///< an axis leaves what it splits, so that elements travel
+    int sources = 1;      ///< the processes whose elements, or parts of sums, each process needs
+    int slices = 1;       ///< the parts that can be cut before anything travels
+    int summed = 1;       ///< the processes whose parts of sums are joined
+    int alone = -1;       ///< the one axis that goes from a dimension of its own to another
+  };
+  constexpr Way way_of(std::uint32_t key) const {
+    const bool made = rule_.tensors[tensor_of(key)].made;
+    const std::uint32_t own = own_[tensor_of(key)].key;
+    Way way;
+    int changed = 0, moved = -1;
+    bool moves = false;
+    for (int axis = 0; axis < axes(); ++axis) {
+      const std::uint32_t from = (made ? key : own) >> (4 * axis) & 15u;
+      const std::uint32_t to = (made ? own : key) >> (4 * axis) & 15u;
+      const int size = axes_.mesh()[axis];
+      if (from == to || size == 1) continue;
+      way.leaves = way.leaves || from != 0;
+      if (from == 0) way.slices *= size;
+      if (from == unfinished) way.summed *= size;
+      if (from != 0 && (to == 0 || from == unfinished)) way.sources *= size;
+      moves = from != 0 && to != 0 && from != unfinished;
+      moved = axis;
+      ++changed;
+    }
+    if (changed != 1 || !moves) return way;  // of several, one may undo what another does
+    way.sources = axes_.mesh()[moved];
+    const std::uint32_t ends[2] = {own >> (4 * moved) & 15u, key >> (4 * moved) & 15u};
+    way.alone = moved;
+    for (int axis = 0; axis < axes(); ++axis)
+      for (const std::uint32_t end : ends)
+        if (axis != moved && (own >> (4 * axis) & 15u) == end) way.alone = -1;
+    return way;
+  }
+  /// Returns a lower bound of a toll: the rounds of messages in which a process hears of all others
+  /// that it needs, and the data that process 0 must receive. Where blocks are even, it sends as
+  /// much as it receives in every collective, so each element that it lacks costs; and of each
+  /// element of a sum it sends a part, unless the sum stays with it.
   constexpr std::int64_t least_toll(std::uint32_t key, const FactorParts& parts) const {
     const FactorTensor& tensor = rule_.tensors[tensor_of(key)];
     const Own& own = own_[tensor_of(key)];
-    const std::uint32_t from = tensor.made ? key : own.key;
-    const std::uint32_t different = key ^ own.key;
-    bool leaves = false;
-    for (int axis = 0; axis < axes() && !leaves; ++axis)
-      leaves = (from >> (4 * axis) & 15u) != 0 && (different >> (4 * axis) & 15u) != 0 &&
-               axes_.mesh()[axis] > 1;
-    if (!leaves || !own.even) return leaves ? message_ : 0;
-    Index wanted = 1, kept = 1;
-    for (int d = 0; d < tensor.factors.size(); ++d) {
-      const Index part = parts[tensor.factors[d]];
-      wanted = saturating_mul(wanted, tensor.made ? own.block[d] : part);
-      kept = saturating_mul(kept, min_of(part, own.block[d]));
+    const Way way = way_of(key);
+    if (!way.leaves) return 0;
+    const bool alone = way.alone >= 0 && options_.machine.order.axes.empty();
+    if (!own.even && !alone) return message_;
+    const Index part = parts.elements(tensor_of(key));
+    const Index held = tensor.made ? part : own.elements;
+    const auto unit = static_cast<Index>(size_of(tensor.desc.type));
+    Index arrives = held / way.slices;
+    if (way.summed > 1) {
+      arrives -= arrives / way.summed;
+    } else {
+      Index kept = 1;
+      for (int d = 0; d < tensor.factors.size(); ++d)
+        kept = saturating_mul(kept, min_of(parts[tensor.factors[d]], own.block[d]));
+      if (alone)
+        return least_all_to_all(way.alone, saturating_mul(held, unit), saturating_mul(kept, unit));
+      arrives = (tensor.made ? own.elements : part) - kept;
     }
-    const AxisSet combined = split_.open - tensor.desc.sharding.partial - axes_.mesh().unit_axes();
-    const Index arrives = tensor.made && !combined.empty() ? wanted - 1 : wanted - kept;
-    const Index bytes = saturating_mul(arrives, static_cast<Index>(size_of(tensor.desc.type)));
-    return saturating_add(message_, saturating_mul(bytes / 1024, payload_));
+    return saturating_add(saturating_mul(max_of(1, rounds(way.sources)), message_),
+                          saturating_mul(saturating_mul(arrives, unit) / 1024, payload_));
+  }
+  /// Returns a lower bound of an all-to-all over an axis, in which process 0 keeps `kept` of `held`
+  /// bytes, and sends no other process more: each node hears of it at least once.
+  constexpr std::int64_t least_all_to_all(int over, Index held, Index kept) const {
+    const Machine& machine = options_.machine;
+    const MeshShape& mesh = axes_.mesh();
+    const int members = mesh[over];
+    Index stride = 1, near = members;  // of the members, how many share the node of process 0
+    for (int axis = over + 1; axis < axes(); ++axis) stride *= mesh[axis];
+    if (!machine.one_node(mesh)) near = min_of(near, ceil_div(machine.processes_per_node, stride));
+    const Index far = near < members ? max_of(0, held - saturating_mul(near, kept)) : 0;
+    return saturating_add(
+        machine.transfer(held - kept - far, near - 1),
+        machine.transfer(far, members > near ? ceil_div(members, near) - 1 : 0, Level::network));
   }
 
   const FactorAxes& axes_;
@@ -337,31 +414,47 @@ template <class Work> class FactorProblem {
 };
 
 template <class Work>
-constexpr Factors search_factors_once(const FactorRule& rule, const Work& work,
-                                      const MeshShape& mesh, const PlanOptions& options) {
-  const FactorAxes axes(rule, mesh);
+constexpr Splits search_splits_once(const FactorRule& rule, const Work& work, const MeshShape& mesh,
+                                    const PlanOptions& options, bool free_choice) {
+  const FactorAxes axes(rule, mesh, free_choice);
   FactorProblem<Work> problem(axes, work, options);
+  Splits splits;
   const AxisSearch<FactorProblem<Work>> search(problem);
-  Factors found{{}, axes.roles(search.pick()), search.worth().cost};
-  const FactorSplit split = axes.together(found.roles);
-  for (int t = 0; t < rule.tensors.size(); ++t)
-    found.shardings.push_back(axes.sharding(t, split, search.variant()));
-  return found;
+  for (const FoundPick& found : search.found()) {
+    Factors& split = splits.push_back({{}, axes.roles(found.pick), found.worth.cost});
+    split.work = problem.work_of(split.roles, found.variant);
+    const FactorSplit together = axes.together(split.roles);
+    for (int t = 0; t < rule.tensors.size(); ++t)
+      split.shardings.push_back(axes.sharding(t, together, found.variant));
+  }
+  return splits;
 }
 
-/// Returns the best split of the tensors during the local work.
+/// Returns the best splits of the tensors during the local work, which best_plan compares.
 template <class Work>
-constexpr Factors search_factors(const FactorRule& rule, const Work& work, const MeshShape& mesh,
-                                 const PlanOptions& options) {
-  if (mesh.unit_axes().empty()) return detail::search_factors_once(rule, work, mesh, options);
+constexpr Splits search_splits(const FactorRule& rule, const Work& work, const MeshShape& mesh,
+                               const PlanOptions& options, bool free_choice) {
+  if (mesh.unit_axes().empty())
+    return detail::search_splits_once(rule, work, mesh, options, free_choice);
   FactorRule fewer = rule;
   for (FactorTensor& tensor : fewer.tensors)
     tensor.desc.sharding = without_unit_axes(tensor.desc.sharding, mesh);
-  const Factors best = detail::search_factors_once(fewer, work, mesh, options);
-  if (!options.contract.bounded() || breaches(best.cost) == 0) return best;
+  const Splits best = detail::search_splits_once(fewer, work, mesh, options, free_choice);
+  if (!options.contract.bounded() || breaches(best[0].cost) == 0) return best;
   // The contract may allow only the moves of meshes without axes of size 1.
-  const Factors other = detail::search_factors_once(rule, work, mesh, options);
-  return breaches(other.cost) < breaches(best.cost) ? other : best;
+  const Splits other = detail::search_splits_once(rule, work, mesh, options, free_choice);
+  return breaches(other[0].cost) < breaches(best[0].cost) ? other : best;
+}
+template <class Work>
+constexpr Splits search_splits(const FactorRule& rule, const Work& work, const MeshShape& mesh,
+                               const PlanOptions& options) {
+  return detail::search_splits(rule, work, mesh, options, options.free_choice);
+}
+/// Returns the best split whose axes split what they split in some tensor.
+template <class Work>
+constexpr Factors search_factors(const FactorRule& rule, const Work& work, const MeshShape& mesh,
+                                 const PlanOptions& options) {
+  return detail::search_splits(rule, work, mesh, options, false)[0];
 }
 
 /// Returns the price of one assignment of the axes: `roles[axis]` is a factor of the rule,

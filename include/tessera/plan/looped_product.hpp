@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Chooses whether a product is made in rounds: where the plain form holds more than the limit of
-/// workspace, or where transfers hide behind products (Machine::hidden_percent), every loop that
-/// fits the split is planned and priced.
+/// Chooses between the splits of a product, and whether it is made in rounds: where the plain form
+/// holds more than the limit of workspace, or where transfers hide behind products
+/// (Machine::hidden_percent), every loop that fits the split is planned and priced.
 ///
 ///     if (detail::may_loop(options))
-///       return detail::LoopChoice(build, inputs, rule, work, maker, options).best(choice);
+///       return detail::ProductChoice(build, inputs, rule, work, maker, options).best(choice);
 ///
 /// Laws: without a limit, and where nothing hides, no product loops. A loop is taken where it keeps
 /// the contract, and keeps the limit that the plain form does not keep, or keeps it in less time.
@@ -59,11 +59,12 @@ constexpr bool may_loop(const PlanOptions& options) {
          (options.workspace_limit < max_int64 || options.machine.hidden_percent > 0);
 }
 
-class LoopChoice {
+class ProductChoice {
  public:
-  constexpr LoopChoice(const PlanBuilder& build, const FixedVector<int, max_operands + 2>& inputs,
-                       const FactorRule& rule, const ProductWork& work, const ProductMaker& maker,
-                       const PlanOptions& options)
+  constexpr ProductChoice(const PlanBuilder& build,
+                          const FixedVector<int, max_operands + 2>& inputs, const FactorRule& rule,
+                          const ProductWork& work, const ProductMaker& maker,
+                          const PlanOptions& options)
       : build_(build),
         inputs_(inputs),
         rule_(rule),
@@ -71,19 +72,23 @@ class LoopChoice {
         maker_(maker),
         options_(options) {}
 
-  /// Returns the best plan; `plain` is the split of the best plan without rounds.
-  constexpr Plan best(const Factors& plain) {
-    consider(plain, {});
+  /// Returns the best plan; `plain` are the best splits without rounds.
+  constexpr Plan best(const Splits& plain) {
+    for (const Factors& split : plain) consider(split, {});
+    if (!may_loop(options_)) return best_;
     const MeshShape& mesh = best_.mesh;
     PlanOptions free = options_;
     free.workspace_limit = max_int64;
-    const Factors cheapest = search_factors(rule_, work_, mesh, free);
-    if (options_.machine.hidden_percent > 0 || best_.over_limit > 0 || cheapest.cost < plain.cost) {
-      consider_loops(plain);
-      if (!(cheapest.shardings == plain.shardings)) consider_loops(cheapest);
-      const Factors light = search_factors(rule_, LoopedWork{work_}, mesh, options_);
-      if (!(light.shardings == plain.shardings) && !(light.shardings == cheapest.shardings))
-        consider_loops(light);
+    const Splits cheapest = search_splits(rule_, work_, mesh, free);
+    if (options_.machine.hidden_percent > 0 || over_ || cheapest[0].cost < plain[0].cost) {
+      const Splits light = search_splits(rule_, LoopedWork{work_}, mesh, options_);
+      FixedVector<FixedVector<Sharding, 2 * max_operands>, 6> tried;
+      for (const Splits* splits : {&plain, &cheapest, &light})
+        for (const Factors& split : *splits) {
+          if (tried.contains(split.shardings)) continue;
+          tried.push_back(split.shardings);
+          consider_loops(split);
+        }
     }
     return best_;
   }
@@ -125,6 +130,7 @@ class LoopChoice {
     Plan plan = build.finish(slot, maker_.result.sharding);
     if (options_.workspace_limit < max_int64)
       plan.over_limit = max_of(0, workspace_of_origin(plan) - options_.workspace_limit);
+    over_ = over_ || (!form && plan.over_limit > 0);
     if (found_ && !better(plan)) return;
     best_ = plan;
     found_ = true;
@@ -144,6 +150,7 @@ class LoopChoice {
   const PlanOptions& options_;
   Plan best_;
   bool found_ = false;
+  bool over_ = false;  ///< a plain form holds more than the limit of workspace
 };
 
 }  // namespace tessera::detail

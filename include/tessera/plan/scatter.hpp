@@ -16,8 +16,8 @@
 ///
 /// Laws: no communication when the shardings fit and no letter of the updates alone is split; else
 /// one all-reduce of the result, or a reduce-scatter where it is split over those axes; or only an
-/// all-gather of the updates, where that costs less. Parts of half types are made and joined in
-/// float.
+/// all-gather of the updates, where that costs less, or moves of the tensors to a split that none
+/// of them has. Parts of half types are made and joined in float.
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/indexed.hpp>
 
@@ -31,36 +31,38 @@ constexpr Plan plan_scatter(const Terms& terms, Reduction reduction, const Tenso
                             const Extents& indexed, OutOfRange out_of_range, const Sharding& out,
                             const MeshShape& mesh, int process = 0, const PlanOptions& options = {},
                             bool in_place = false) {
-  PlanBuilder build(OperatorKind::scatter, mesh, process, options);
-  build.plan().reduction = reduction;
   const Term& updates = terms.operands.back();
   const TensorDesc result{descs.back().type, extents_of(terms.result, terms, descs, indexed), out};
   FactorRule rule;
-  FixedVector<int, max_operands> slots(descs.size(), 0);
-  for (int k = 0; k < descs.size(); ++k) {
-    const int t = in_place ? (k + 1) % descs.size() : k;
-    slots[t] = build.operand(descs[t], terms.operands[t]);
-    rule.add(descs[k], terms.operands[k], false, 1);
-  }
+  for (int t = 0; t < descs.size(); ++t) rule.add(descs[t], terms.operands[t], false, 1);
   rule.add(result, terms.result, true, 1);
   rule.mark(letters_without(updates, terms.result),
             reduction == Reduction::none ? Splitting::whole : Splitting::opens);
   rule.mark(indices_of_scatter(terms).column_letters(), Splitting::whole);
   rule.reduction = reduction != Reduction::none ? reduction : descs.back().sharding.reduction;
-  const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
-  for (int t = 0; t < slots.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
-  if (has_operand(terms)) slots[0] = build.permute(slots[0], terms.result);
-  const Sharding& made = choice.shardings.back();
-  DType type = result.type;  // of parts, where the result is made of some
-  if (!(made.partial - out.partial - mesh.unit_axes()).empty()) {
-    type = options.parts_of(rule.reduction, type);
-    if (has_operand(terms)) slots[0] = build.convert(slots[0], type);
-    slots.back() = build.convert(slots.back(), type);
-  }
-  const int slot =
-      build.compute(StepKind::scatter, slots, {type, result.extents, made}, terms.result);
-  build.plan().steps.back().out_of_range = out_of_range;
-  build.price_copies(2);
-  return build.finish(build.reshard(slot, out, result.type), out);
+  const auto make = [&](const Factors& choice, int at) {
+    PlanBuilder build(OperatorKind::scatter, mesh, at, options);
+    build.plan().reduction = reduction;
+    FixedVector<int, max_operands> slots(descs.size(), 0);
+    for (int k = 0; k < descs.size(); ++k) {
+      const int t = in_place ? (k + 1) % descs.size() : k;
+      slots[t] = build.operand(descs[t], terms.operands[t]);
+    }
+    for (int t = 0; t < slots.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
+    if (has_operand(terms)) slots[0] = build.permute(slots[0], terms.result);
+    const Sharding& made = choice.shardings.back();
+    DType type = result.type;  // of parts, where the result is made of some
+    if (!(made.partial - out.partial - mesh.unit_axes()).empty()) {
+      type = options.parts_of(rule.reduction, type);
+      if (has_operand(terms)) slots[0] = build.convert(slots[0], type);
+      slots.back() = build.convert(slots.back(), type);
+    }
+    const int slot =
+        build.compute(StepKind::scatter, slots, {type, result.extents, made}, terms.result);
+    build.plan().steps.back().out_of_range = out_of_range;
+    build.price_work(choice.work);
+    return build.finish(build.reshard(slot, out, result.type), out);
+  };
+  return best_plan(search_splits(rule, CopyWork{}, mesh, options), process, options, make);
 }
 }  // namespace tessera::detail

@@ -12,7 +12,8 @@
 /// the result alone: a process makes its part of every window, from the rows that it has.
 ///
 /// Laws: no communication when no indexed letter is split and the shardings fit; else one
-/// all-reduce of the result, or a reduce-scatter where it is split over those axes. A table is
+/// all-reduce of the result, or a reduce-scatter where it is split over those axes, or moves to a
+/// split that no tensor has, where they cost less. A table is
 /// gathered only where it has no more than twice the result's elements (or a contract asks for it).
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/indexed.hpp>
@@ -27,7 +28,6 @@ constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRang
                          const PlanOptions& options = {}, const Extents& windows = {}) {
   PlanOptions own = options;  // of all parts of an element one is it, and the others change no sum
   own.narrow_parts = options.narrow_parts || descs[0].sharding.partial.empty();
-  PlanBuilder build(OperatorKind::take, mesh, process, own);
   const TensorDesc result{descs[0].type, extents_of(terms.result, terms, descs, windows), out};
   FactorRule rule;
   for (int t = 0; t < descs.size(); ++t)
@@ -39,17 +39,21 @@ constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRang
   rule.reduction = take_reduction(descs[0], out);
   rule.gathers_open = options.contract.bounded() ||
                       volume(descs[0].extents) <= saturating_mul(2, volume(result.extents));
-  build.plan().reduction = rule.reduction;
-  FixedVector<int, max_operands> slots;
-  for (int t = 0; t < descs.size(); ++t)
-    slots.push_back(build.operand(descs[t], terms.operands[t]));
-  const Factors choice = search_factors(rule, CopyWork{}, mesh, own);
-  for (int t = 0; t < descs.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
-  const int taken = build.compute(
-      StepKind::take, slots, {result.type, result.extents, choice.shardings.back()}, terms.result);
-  build.plan().steps.back().out_of_range = out_of_range;
-  build.price_copies(2);
-  return build.finish(build.reshard(taken, out), out);
+  const auto make = [&](const Factors& choice, int at) {
+    PlanBuilder build(OperatorKind::take, mesh, at, own);
+    build.plan().reduction = rule.reduction;
+    FixedVector<int, max_operands> slots;
+    for (int t = 0; t < descs.size(); ++t)
+      slots.push_back(build.operand(descs[t], terms.operands[t]));
+    for (int t = 0; t < descs.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
+    const int taken =
+        build.compute(StepKind::take, slots, {result.type, result.extents, choice.shardings.back()},
+                      terms.result);
+    build.plan().steps.back().out_of_range = out_of_range;
+    build.price_work(choice.work);
+    return build.finish(build.reshard(taken, out), out);
+  };
+  return best_plan(search_splits(rule, CopyWork{}, mesh, own), process, own, make);
 }
 
 /// Plans a tensor with `one` at the indices (of dimensions `labels` without `along`), along a new
