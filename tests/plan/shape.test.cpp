@@ -6,13 +6,16 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <map>
 
 #include "support/dry_run.hpp"
+#include "support/least_payload.hpp"
 #include "support/shapes.hpp"
 
 #include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/op/reshape.hpp>
 #include <tessera/plan/op/shape.hpp>
+#include <tessera/program/payload_bound.hpp>
 
 using namespace tessera;
 using namespace support;
@@ -412,9 +415,20 @@ Whole<DryRun::Value> cut(const Whole<DryRun::Value>& x, const std::optional<Slic
   return slice ? support::slice(x, slice->start, slice->limit, slice->stride) : x;
 }
 
+/// Numbers that tell all elements of all operands apart.
+Whole<DryRun::Value> numbers_of(const TensorDesc& desc, std::uint64_t operand) {
+  Whole<DryRun::Value> x(desc.extents);
+  for (Index i = 0; i < x.size(); ++i)
+    x[i] = static_cast<DryRun::Value>(operand + 1) * 1'000'000 + i;
+  return x;
+}
 /// Some operator on tensors that are split over axes of `mesh`. Unfinished ones are sums.
-Case some_case(Random& random, const MeshShape& mesh, DryRun::Value outside) {
+Case some_case(Random& random, const MeshShape& mesh, DryRun::Value outside,
+               bool numbered = false) {
   const int axes = mesh.rank();
+  const auto input_of = [&](const TensorDesc& desc, std::uint64_t k) {
+    return numbered ? numbers_of(desc, k) : whole_input<DryRun::Value>(desc, mesh, k);
+  };
   const auto alike = [&](const Sharding& x, int rank) {
     Sharding s = some_sharding(random, rank, axes);
     for (int d = 0; d < rank; ++d) s[d] = s[d].without(x.partial);
@@ -432,14 +446,14 @@ Case some_case(Random& random, const MeshShape& mesh, DryRun::Value outside) {
     const TensorDesc x{DType::i64, from, some_sharding(random, from.size(), axes, open ? 40 : 0)};
     c.operands.push_back(x);
     c.out = random.chance(40) ? detail::reshaped_sharding(x, to) : result(x.sharding, to.size());
-    c.expected = support::reshape(whole_input<DryRun::Value>(x, mesh, 0), to);
+    c.expected = support::reshape(input_of(x, 0), to);
     c.ask(ops::Reshape{to, c.out}, ops::Reshape{{}, c.out});
     return c;
   }
   const int rank = 1 + random.below(3);
   TensorDesc x{DType::i64, {}, some_sharding(random, rank, axes, open ? 40 : 0)};
   for (int d = 0; d < rank; ++d) x.extents.push_back(some_extent(random));
-  const Whole<DryRun::Value> whole = whole_input<DryRun::Value>(x, mesh, 0);
+  const Whole<DryRun::Value> whole = input_of(x, 0);
   const int dim = random.below(rank);
   c.operands.push_back(x);
   c.out = result(x.sharding, rank);
@@ -505,7 +519,7 @@ Case some_case(Random& random, const MeshShape& mesh, DryRun::Value outside) {
         if (random.chance(50)) one.sharding = alike(x.sharding, rank);
         c.operands.push_back(one);
         slices.push_back(slice);
-        wholes.push_back(cut(whole_input<DryRun::Value>(one, mesh, k), slice));
+        wholes.push_back(cut(input_of(one, k), slice));
       }
       if (!sliced) slices = {};
       const Slices off = sliced ? Slices(c.operands.size(), but_one) : Slices();
@@ -526,8 +540,8 @@ Case some_case(Random& random, const MeshShape& mesh, DryRun::Value outside) {
       Slices off{std::nullopt, Slice{none, Extents(rank, 2520), {}}};
       if (slices[0]) off[0] = but_one;
       c.ask(ops::Update{{start, slices}, c.out}, ops::Update{{ones, off}, c.out});
-      c.expected = support::update(
-          cut(whole, slices[0]), cut(whole_input<DryRun::Value>(block, mesh, 1), slices[1]), start);
+      c.expected =
+          support::update(cut(whole, slices[0]), cut(input_of(block, 1), slices[1]), start);
       break;
     }
   }
@@ -573,6 +587,52 @@ TEST_CASE("plans on every mesh of up to 8 processes give what plain loops give")
     }
   MESSAGE(cases << " cases");
   CHECK(wrong == 0);
+}
+
+/// The least payload of a case of numbered elements, element by element.
+Index least_of(const Case& c, const MeshShape& mesh) {
+  Holders has, needs;
+  std::map<DryRun::Value, std::size_t> places;
+  for (int k = 0; k < c.operands.size(); ++k) {
+    const auto numbers = numbers_of(c.operands[k], static_cast<std::uint64_t>(k));
+    for (Index i = 0; i < numbers.size(); ++i)
+      places[numbers[i]] = has.size() + static_cast<std::size_t>(i);
+    const Holders held = holders(c.operands[k], mesh);
+    has.insert(has.end(), held.begin(), held.end());
+  }
+  needs.resize(has.size());
+  const Holders made = holders({DType::i64, c.expected.extents, c.out}, mesh);
+  for (std::size_t i = 0; i < made.size(); ++i)
+    if (const auto at = places.find(c.expected[static_cast<Index>(i)]); at != places.end())
+      needs[at->second] |= made[i];
+  return least_payload(has, needs, mesh, 8);
+}
+
+TEST_CASE("moves of positions send no less than their bound, which is that of their elements") {
+  Random random(seed_for("moves and their bound", 73));
+  PlanOptions bytes_alone;
+  bytes_alone.machine = {.message_ps = 0, .copy_ps_per_kib = 0, .network_message_ps = 0};
+  int cases = 0, counted = 0, at_the_bound = 0;
+  for (const MeshShape& mesh : {MeshShape{4}, MeshShape{2, 3}, MeshShape{2, 2, 2}})
+    for (int i = 0; i < 600 / share; ++i) {
+      const Case c = some_case(random, mesh, 77, true);
+      const Plan plan = c.plan(mesh, 0, bytes_alone);
+      if (plan.kind == OperatorKind::update || plan.kind == OperatorKind::reshape) continue;
+      const Index least = least_of(c, mesh), bound = payload_bound(plan);
+      CAPTURE(describe(c, mesh));
+      CAPTURE(support::describe(plan));
+      Index sent = 0;
+      for (int p = 0; p < mesh.processes(); ++p)
+        sent = max_of(sent, on_process(plan, p).payload_bytes());
+      CHECK(sent >= bound);
+      CHECK(bound <= least);
+      ++cases;
+      counted += bound == least;
+      at_the_bound += sent == least;
+    }
+  MESSAGE(counted << " bounds of " << cases << " are those of elements; " << at_the_bound
+                  << " plans are at them");
+  CHECK(counted >= cases * 9 / 10);
 }
 
 TEST_CASE(

@@ -6,7 +6,8 @@
 ///
 ///     payload_bound(plan)        // bytes that some process must receive or send
 ///
-/// A reshard, transpose or reshape sends each process what it needs and has not. The process that
+/// A reshard, transpose, reshape, slice, pad, roll, shift, reversal or concatenation sends each process
+/// what it needs and has not. The process that
 /// sends most sends at least the mean of this, and at least what it alone has and another needs
 /// (which counts unless blocks differ and the plan gathers).
 ///
@@ -31,7 +32,8 @@
 /// a + b + c is concave in F.
 ///
 /// Laws: payload_bytes() of a product's or a finished move's plan is at least the bound; of other
-/// plans, and of reshapes whose rows share too many runs to be counted, the bound is 0.
+/// plans, of moves that read an element twice or make several results, and of reshapes whose rows
+/// share too many runs to be counted, the bound is 0.
 #include <tessera/base/compiled.hpp>
 #include <tessera/plan/plan.hpp>
 

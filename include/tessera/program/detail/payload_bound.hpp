@@ -38,6 +38,39 @@ inline double least_received(double left, double right, double c, double each_le
                                 std::max(0.0, made - right) * each_right);
   return least;
 }
+/// Returns whether a region's elements are each read once, and its coordinates are those of blocks.
+inline bool reads_once(const Region& region) {
+  bool once = !regroups(region);
+  for (const RegionDim& d : region)
+    once = once && d.rule == RegionDim::Rule::block && d.unit == 1 && d.source_unit == 1 &&
+           (d.boundary == Boundary::none || d.boundary == Boundary::constant ||
+            (d.boundary == Boundary::periodic && d.extent <= d.source_extent));
+  return once;
+}
+/// Returns the regions from the operands of a slice, pad, roll, shift, reversal or concatenation to
+/// its result, where any dimensions may be split; none where an element is read twice.
+inline Regions regions_of_step(const Plan& plan) {
+  Regions regions;
+  for (const Step& step : plan.steps) {
+    if (step.region < 0 || step.adjoint || step.in.size() != plan.operands || !plan.also.empty())
+      continue;
+    for (int k = 0; k < plan.operands; ++k) {
+      const TensorDesc& from = plan.slots[k].desc;
+      Region region = plan.regions[step.region + k];
+      if (!reads_once(region) || region.size() != from.rank() ||
+          region.size() != plan.result_sharding.rank())
+        return {};
+      for (int d = 0; d < region.size(); ++d) {
+        region[d].source_axes = without_unit_axes(from.sharding, plan.mesh)[d];
+        region[d].axes = without_unit_axes(plan.result_sharding, plan.mesh)[d];
+        region[d].turn = RegionDim::Turn::now;
+      }
+      regions.push_back(region);
+    }
+    return regions;
+  }
+  return regions;
+}
 /// Returns the region from the operand of a reshard, a transpose or a reshape to its result, where
 /// any dimensions of both may be split; none where it is too large.
 inline Region region_of_move(const Plan& plan) {
@@ -61,6 +94,26 @@ inline Region region_of_move(const Plan& plan) {
 struct MovedShare {
   Index has = 1, needs = 1, kept = 1;
   MovedShare(const Region& region, const MeshShape& mesh, const Coordinates& at) {
+    if (regroups(region)) {
+      add_groups(region, mesh, at);
+      return;
+    }
+    for (const RegionDim& d : region) {
+      const Interval own = source_block(d, mesh, at), made = block(d.extent, d.axes, mesh, at);
+      has *= read_by(d, own, {0, d.extent});
+      needs *= read_by(d, {0, d.source_extent}, made);
+      kept *= read_by(d, own, made);
+    }
+  }
+
+ private:
+  /// Returns how many of these elements of the source these results read.
+  static Index read_by(const RegionDim& d, Interval elements, Interval results) {
+    Index count = 0;
+    for_each_strand(d, elements, results, [&](const Strand& strand) { count += strand.count; });
+    return count;
+  }
+  void add_groups(const Region& region, const MeshShape& mesh, const Coordinates& at) {
     for (int end = region.size(); end > 0;) {
       const int first = group_before(region, end);
       const RowMajorBlock source = row_major_block(region, first, end, true, mesh, at, has);
@@ -84,34 +137,53 @@ inline bool even_blocks(const TensorDesc& desc, const MeshShape& mesh) {
 /// process sends to an all-gather counts as others' payload, which may be less where blocks
 /// differ.)
 inline Index least_of_move(const Plan& plan) {
-  const TensorDesc& from = plan.slots[0].desc;
   const AxisSet all = plan.mesh.axes() - plan.mesh.unit_axes();
-  if (!((from.sharding.partial | plan.result_sharding.partial) & all).empty() ||
-      !plan.slots[0].place.sharded() || volume(from.extents) == 0)
-    return 0;
-  const Region region = region_of_move(plan);
-  if (region.empty()) return 0;
-  const bool sent = plan.count(Collective::all_gather) == 0 ||
-                    (even_blocks(from, plan.mesh) && even_blocks(plan.result_desc(), plan.mesh));
-  const bool alone = sent && (all - from.sharding.used()).empty();
+  bool sent = plan.count(Collective::all_gather) == 0 || even_blocks(plan.result_desc(), plan.mesh);
+  for (int k = 0; k < plan.operands; ++k) {
+    const Slot& from = plan.slots[k];
+    if (!((from.desc.sharding.partial | plan.result_sharding.partial) & all).empty() ||
+        !from.place.sharded() || from.region >= 0 || volume(from.desc.extents) == 0)
+      return 0;
+    sent = sent && (plan.count(Collective::all_gather) == 0 || even_blocks(from.desc, plan.mesh));
+  }
+  const bool reshapes = plan.kind == OperatorKind::reshard ||
+                        plan.kind == OperatorKind::transpose || plan.kind == OperatorKind::reshape;
+  const Regions regions = reshapes ? Regions{region_of_move(plan)} : regions_of_step(plan);
+  if (regions.empty() || regions[0].empty()) return 0;
   const bool for_one = (all - plan.result_sharding.used()).empty();
   ProcessClasses classes(plan.mesh);
-  classes.add(region);
+  for (const Region& region : regions) classes.add(region);
   Index missing = 0, least = 0;
   classes.visit([&](int, const Coordinates& at, Index alike) {
-    const MovedShare share(region, plan.mesh, at);
-    missing = saturating_add(missing, saturating_mul(alike, share.needs - share.kept));
-    if (alone) least = max_of(least, share.has - (for_one ? share.kept : 0));
+    Index alone = 0;
+    for (int k = 0; k < regions.size(); ++k) {
+      const MovedShare share(regions[k], plan.mesh, at);
+      missing = saturating_add(missing, saturating_mul(alike, share.needs - share.kept));
+      if (sent && (all - plan.slots[k].desc.sharding.used()).empty())
+        alone += share.has - (for_one ? share.kept : 0);
+    }
+    least = max_of(least, alone);
   });
   least = max_of(least, ceil_div(missing, plan.mesh.processes()));
-  return saturating_mul(least, static_cast<Index>(size_of(from.type)));
+  return saturating_mul(least, static_cast<Index>(size_of(plan.slots[0].desc.type)));
 }
 }  // namespace detail
 
 TESSERA_FUNCTION Index payload_bound(const Plan& plan) {
-  if (plan.kind == OperatorKind::reshard || plan.kind == OperatorKind::transpose ||
-      plan.kind == OperatorKind::reshape)
-    return detail::least_of_move(plan);
+  switch (plan.kind) {
+    case OperatorKind::reshard:
+    case OperatorKind::transpose:
+    case OperatorKind::reshape:
+    case OperatorKind::slice:
+    case OperatorKind::pad:
+    case OperatorKind::roll:
+    case OperatorKind::shift:
+    case OperatorKind::reverse:
+    case OperatorKind::concatenate:
+      return detail::least_of_move(plan);
+    default:
+      break;
+  }
   const Step* product = nullptr;
   for (const Step& step : plan.steps)
     if (step.kind == StepKind::contract) product = &step;
