@@ -96,6 +96,7 @@ template <class R, class F, class... T> struct IndexRunner {
   }
   static MapKernel kernel(const PlacedFunction<F>& placed) {
     MapKernel kernel{&run, &placed, nullptr, nullptr, &keep_function<PlacedFunction<F>>};
+    kernel.reads_index = true;
     kernel.numbers = &tell_numbers<PlacedFunction<F>>;
     if constexpr (BringsDerivative<F, GlobalIndex, T...> || StatesSlopes<F> || PullsPlaced<F>)
       kernel.pull = &PullBacks<R, PlacedFunction<F>, T...>::of;

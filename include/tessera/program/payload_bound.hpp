@@ -6,10 +6,10 @@
 ///
 ///     payload_bound(plan)        // bytes that some process must receive or send
 ///
-/// A reshard, transpose, reshape, slice, pad, roll, shift, reversal or concatenation sends each process
-/// what it needs and has not. The process that
-/// sends most sends at least the mean of this, and at least what it alone has and another needs
-/// (which counts unless blocks differ and the plan gathers).
+/// A reshard, transpose, reshape, slice, pad, roll, shift, reversal or concatenation sends each
+/// process what it needs and has not. The process that sends most sends at least the mean of this,
+/// and at least what it alone has and another needs (which counts unless blocks differ and the plan
+/// gathers).
 ///
 /// A product: where the given shardings are even, one of P processes makes at least 1 / P of all
 /// multiplications. By Loomis and Whitney, F of them touch a, b and c elements of the three

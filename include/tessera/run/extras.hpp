@@ -41,6 +41,7 @@ struct MapKernel {
   /// Tells the function's numbers, which processes compare; null: it has none.
   detail::TellNumbers numbers = nullptr;
   bool given_infinity = false;  ///< the caller gave the function an infinite number
+  bool reads_index = false;     ///< the function knows the place of the result's block
 };
 
 namespace detail {

@@ -38,7 +38,11 @@ inline void adjoint_of(const ops::Map& op, AdjointBuilder& build) {
         terms.operands.push_back(read == reads_result ? made : op.terms.operands[read]);
         values.push_back(build.finish(read == reads_result ? build.result() : build.operand(read)));
       }
-      g = mapped(build, terms, values, to.type, build.desc(g).sharding, back.function);
+      // Where nothing is summed, the product is made for the operand, and not for the cotangent.
+      const TensorDesc from = build.desc(g);
+      const bool whole = op.terms.operands[i] == made && to.extents == from.extents &&
+                         from.sharding.partial.empty() && to.sharding.partial.empty();
+      g = mapped(build, terms, values, to.type, whole ? to.sharding : from.sharding, back.function);
     }
     build.set(i, summed(build, g, made, op.terms.operands[i], to));
   }

@@ -83,7 +83,9 @@ inline Sharding sharding_of(const Term& letters, const Term& of, const Sharding&
 inline AdjointValue mapped(AdjointBuilder& build, const Terms& terms,
                            const FixedVector<AdjointValue, max_operands>& values, DType type,
                            const Sharding& out, std::shared_ptr<const OwnedFunction> f) {
-  return build.add(ops::Map{terms, type, Linearity::pointwise, out}, values, std::move(f));
+  const bool reads_index = f->kernel().reads_index;
+  return build.add(ops::Map{terms, type, Linearity::pointwise, out, reads_index}, values,
+                   std::move(f));
 }
 /// f of values of equal extents, under the first one's sharding.
 inline AdjointValue mapped(AdjointBuilder& build,

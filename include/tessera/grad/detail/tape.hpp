@@ -149,7 +149,7 @@ TESSERA_FUNCTION TensorCore Tape::take_epilogue(const Request& r) {
     operands.push_back(r.operands[i]);
   }
   const ops::Map after{terms, whole.type, whole.adds ? Linearity::linear : Linearity::pointwise,
-                       whole.out};
+                       whole.out, r.extras.kernel.reads_index};
   return take_one({after, operands, r.site, r.extras});
 }
 
