@@ -188,8 +188,6 @@ class PlanBuilder : public detail::PlanParts {
     return step.out;
   }
 
-  /// Prices the last step so, rather than by its operations.
-  constexpr void price_work(std::int64_t cost) { plan_.steps.back().cost = cost; }
   /// Prices the last step by `times` passes over its result, rather than by its operations.
   constexpr void price_copies(int times) {
     Step& step = plan_.steps.back();

@@ -58,7 +58,7 @@ constexpr Plan plan_dynamic_slice(const Term& labels, const Term& along, const T
     const int held = build.reshard(build.operand(x, labels), choice.shardings[0]);
     const int slot = build.compute(StepKind::slide, FixedVector<int, 1>{held},
                                    {result.type, result.extents, choice.shardings.back()}, window);
-    build.price_work(choice.work);
+    build.plan().steps.back().cost = choice.work;
     return build.finish(build.reshard(slot, out), out);
   };
   return best_plan(search_splits(rule, CopyWork{}, mesh, options), process, options, make);
@@ -87,7 +87,7 @@ constexpr Plan plan_dynamic_update(const Term& labels, const Term& along, const 
     written = build.reshard(written, choice.shardings[1]);
     const int slot = build.compute(StepKind::put, FixedVector<int, 2>{changed, written},
                                    {x.type, x.extents, choice.shardings.back()}, labels);
-    build.price_work(choice.work);
+    build.plan().steps.back().cost = choice.work;
     return build.finish(build.reshard(slot, out), out);
   };
   return best_plan(search_splits(rule, CopyWork{}, mesh, options), process, options, make);

@@ -60,7 +60,7 @@ constexpr Plan plan_scatter(const Terms& terms, Reduction reduction, const Tenso
     const int slot =
         build.compute(StepKind::scatter, slots, {type, result.extents, made}, terms.result);
     build.plan().steps.back().out_of_range = out_of_range;
-    build.price_work(choice.work);
+    build.plan().steps.back().cost = choice.work;
     return build.finish(build.reshard(slot, out, result.type), out);
   };
   return best_plan(search_splits(rule, CopyWork{}, mesh, options), process, options, make);

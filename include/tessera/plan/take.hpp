@@ -50,7 +50,7 @@ constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRang
         build.compute(StepKind::take, slots, {result.type, result.extents, choice.shardings.back()},
                       terms.result);
     build.plan().steps.back().out_of_range = out_of_range;
-    build.price_work(choice.work);
+    build.plan().steps.back().cost = choice.work;
     return build.finish(build.reshard(taken, out), out);
   };
   return best_plan(search_splits(rule, CopyWork{}, mesh, own), process, own, make);
