@@ -300,8 +300,10 @@ template <class Work> class FactorProblem {
     for (int axis = over + 1; axis < axes(); ++axis) stride *= mesh[axis];
     if (!machine.one_node(mesh)) near = min_of(near, ceil_div(machine.processes_per_node, stride));
     const Index far = near < members ? max_of(0, held - saturating_mul(near, kept)) : 0;
+    const std::int64_t within = saturating_add(
+        saturating_mul(near - 1, message_), saturating_mul((held - kept - far) / 1024, payload_));
     return saturating_add(
-        machine.transfer(held - kept - far, near - 1),
+        within,
         machine.transfer(far, members > near ? ceil_div(members, near) - 1 : 0, Level::network));
   }
 
