@@ -46,7 +46,7 @@ template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 
 using X = Tensor<data, model>;
 constexpr auto on_eight = sizes<Grid>(2, 4);
-using Open = Tensor<data, _, Unreduced<Sum, model>>;
+using OpenSum = Tensor<data, _, Unreduced<Sum, model>>;
 
 // What asks whether a tensor could become another, or be compared, gets an answer, no message.
 static_assert(!std::is_convertible_v<X, Tensor<data, _>> &&
@@ -56,7 +56,7 @@ static_assert(!std::is_constructible_v<Tensor<data, _>, X> &&
 static_assert(std::is_convertible_v<X, DynamicTensor> && std::is_copy_assignable_v<X>);
 static_assert(!std::equality_comparable<X> && !std::equality_comparable_with<X, float>);
 
-void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, const Open& open,
+void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, const OpenSum& open,
          const ShardedTensor<float, Mesh<model, data>, P<model, _>>& elsewhere,
          const ShardedTensor<double, Grid, P<model, _>>& wide,
          const ShardedTensor<std::int32_t, Grid, P<data>>& ints) {
@@ -104,7 +104,7 @@ void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, c
 #elif defined(CASE_mean_of_ints)
   mean<"i->">(ints);
 #elif defined(CASE_made_unfinished)
-  zeros<Open>(mesh, 4, 4);
+  zeros<OpenSum>(mesh, 4, 4);
 #elif defined(CASE_split_dimension)
   split<2, data>(x);
 #elif defined(CASE_one_extent_each)

@@ -18,8 +18,10 @@ struct PlanOptions {
   /// The caller wants only the plan's communication: any plan that keeps the contract will do, and
   /// exchanges of regions get no numbers. This takes a compiler few steps.
   bool needs_alone = false;
-  /// During its local work an operator may split over an axis what the axis splits in no tensor.
-  bool free_choice = true;
+  /// During its local work an operator may split over an axis what the axis splits in no tensor,
+  /// where that saves a ninth of the price. Such a plan may need what no plan under a contract
+  /// does.
+  bool free_choice = false;
   const detail::StoredWithin* stored =
       nullptr;  ///< the storage of operands, where some are not contiguous
   /// Parts of sums of half types are rounded, and sent as half types, in place of float: half the

@@ -102,8 +102,9 @@ class RefinedChoice {
     for (int k = 0; k < e.operands.size(); ++k) {
       const Home home = question_.home(e.operands[k], at_);
       TensorDesc x = e.plan->slots[k].desc;
+      const Sharding& to = (*question_.ways(i))[way].way.operands[k];
       const auto toll = [&](const Sharding& s) {
-        return question_.prices().toll(x, s, (*question_.ways(i))[way].way.operands[k], e.contract);
+        return question_.prices().toll(x, s, to, e.contract);
       };
       x.sharding = home.copy && toll(*home.copy) < toll(home.sharding) ? *home.copy : home.sharding;
       sources.push_back(x);
