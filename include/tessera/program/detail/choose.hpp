@@ -44,6 +44,11 @@ inline bool keeps_limits(const Program& program, const ChooseOptions& options) {
 }  // namespace detail
 
 namespace detail {
+/// Returns a choice that repeats an earlier one, or stays near it
+/// (program/choice/detail/earlier.hpp).
+inline Choice chosen_beside_earlier(const Program& program, const PlanOptions& planning,
+                                    const ChooseOptions& options);
+
 inline Choice chosen_anew(const Program& program, const PlanOptions& planning,
                           const ChooseOptions& options) {
   const auto question = std::make_shared<ChoiceQuestion>(program, planning, options);
@@ -104,7 +109,7 @@ TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planni
                                const ChooseOptions& options) {
   if (options.previous == nullptr && options.stated == nullptr)
     return detail::chosen_anew(program, planning, options);
-  return detail::EarlierChoices(program, planning, options).make();
+  return detail::chosen_beside_earlier(program, planning, options);
 }
 
 namespace detail {

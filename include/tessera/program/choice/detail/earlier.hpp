@@ -114,4 +114,9 @@ class EarlierChoices {
   Choice choice_;
 };
 
+inline Choice chosen_beside_earlier(const Program& program, const PlanOptions& planning,
+                                    const ChooseOptions& options) {
+  return EarlierChoices(program, planning, options).make();
+}
+
 }  // namespace tessera::detail
