@@ -35,7 +35,7 @@ long work_of_planning(const Table4Row& row, int processes, const PlanOptions& op
 int main() {
   // The search leaves ways that cannot be better; which those are depends on prices, so the work
   // settles as meshes grow.
-  constexpr int settled_from = 128;
+  constexpr int settled_from = 256;
   int wrong = 0;
   for (const Table4Row& row : table4())
     for (const int node : {0, 8}) {
