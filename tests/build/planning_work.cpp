@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Planning takes as much work for 4096 processes as for 128: this program is compiled so that every
+// Planning takes as much work for 4096 processes as for 256: this program is compiled so that every
 // function, inline ones too, reports that it is entered, and counts them while the rows of GShard's
 // Table 4 are planned. With nodes another plan may be the cheapest on more processes, and ask a
 // little more. A program of its own, since the other tests are compiled otherwise.
