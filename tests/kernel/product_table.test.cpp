@@ -117,6 +117,19 @@ TEST_CASE("a sample is of its own class, and every product of one") {
         }
 }
 
+TEST_CASE("a class that was not measured takes the way of the nearest that was") {
+  for (const int measured : {0, 1, 9, 10, 16, detail::product_classes}) {
+    detail::ProductRow row = some_row(1);
+    detail::follow_nearest(row, measured);
+    for (int i = 0; i < measured; ++i) CHECK(row[i] == some_row(1)[i]);
+    if (measured == 0) CHECK(row == detail::ProductRow{});
+    if (measured == 9) CHECK(row[12] == some_row(1)[3]);             // 256^3 as 128^3
+    if (measured == 9) CHECK(row[15] == detail::ProductWay::fixed);  // no batch was measured
+    if (measured == 10) CHECK(row[15] == some_row(1)[9]);
+  }
+  CHECK(detail::measure_products(DType::f64, 0.0) == detail::ProductRow{});
+}
+
 TEST_CASE("a table and its integers are the same") {
   detail::ProductTable table;
   for (int type = 0; type < 4; ++type) table.set(type, some_row(type));

@@ -49,8 +49,8 @@ inline constexpr int product_classes =
 /// The ways of all classes, for one element type.
 struct ProductRow {
   ProductWay ways[product_classes] = {};
-  ProductWay& operator[](int i) { return ways[i]; }
-  ProductWay operator[](int i) const { return ways[i]; }
+  constexpr ProductWay& operator[](int i) { return ways[i]; }
+  constexpr ProductWay operator[](int i) const { return ways[i]; }
   bool operator==(const ProductRow&) const = default;
 };
 
@@ -64,11 +64,11 @@ constexpr int product_level(Index extent) {
   return bits > 10 ? 7 : bits > 9 ? 6 : bits > 3 ? bits - 3 : 0;
 }
 
-/// Returns the class of products with these logarithms.
-constexpr int product_class(int m, int n, int k, bool many) {
+/// Returns the class of products with these logarithms, of the first `classes`; -1 without any.
+constexpr int product_class(int m, int n, int k, bool many, int classes = product_classes) {
   const auto square = [](int a) { return a * a; };
   int best = -1, least = 0;
-  for (int i = 0; i < product_classes; ++i) {
+  for (int i = 0; i < classes; ++i) {
     const ProductSample& sample = product_samples[i];
     if (sample.many() != many) continue;
     const int distance = square(m - product_level(sample.m)) + square(n - product_level(sample.n)) +
@@ -78,6 +78,16 @@ constexpr int product_class(int m, int n, int k, bool many) {
     least = distance;
   }
   return best;
+}
+
+/// Gives the classes from `measured` on the way of the nearest one before.
+constexpr void follow_nearest(ProductRow& row, int measured) {
+  for (int i = measured; i < product_classes; ++i) {
+    const ProductSample& s = product_samples[i];
+    const int nearest = product_class(product_level(s.m), product_level(s.n), product_level(s.k),
+                                      s.many(), measured);
+    row[i] = nearest < 0 ? ProductWay::fixed : row[nearest];
+  }
 }
 
 /// Whether products of a batch are many: enough for all threads, whose caches do not keep them.

@@ -25,7 +25,7 @@
 namespace tessera::detail {
 
 /// The budget in seconds: of a class, all candidates together, and of an element type. Classes that
-/// are not reached keep the fixed rule; the most frequent come first.
+/// are not reached take the way of the nearest that was; the most frequent come first.
 inline constexpr double product_class_seconds = 0.002, product_seconds = 0.15;
 /// A way is taken in place of the fixed rule's where it is faster by this factor.
 inline constexpr double product_gain = 1.04;
@@ -179,14 +179,17 @@ inline ProductWay fastest_way(DType type, const ProductSample& sample, Index thr
   return fastest;
 }
 
-/// Measures all classes of a type for which this program has kernels.
-inline ProductRow measure_products(DType type) {
+/// Measures the classes of a type for which this program has kernels, and begins none after so many
+/// seconds.
+inline ProductRow measure_products(DType type, double most = product_seconds) {
   ProductRow row{};
   const Index threads = host_threads();
   std::vector<std::int64_t> memory;
   const double begin = product_clock(threads);
-  for (int i = 0; i < product_classes && product_clock(threads) - begin < product_seconds; ++i)
-    row[i] = fastest_way(type, product_samples[i], threads, memory);
+  int measured = 0;
+  for (; measured < product_classes && product_clock(threads) - begin < most; ++measured)
+    row[measured] = fastest_way(type, product_samples[measured], threads, memory);
+  follow_nearest(row, measured);
   return row;
 }
 
