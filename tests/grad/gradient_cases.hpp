@@ -283,6 +283,16 @@ inline const std::vector<GradientCase>& gradient_cases() {
       {"least of windows", {{6, 5}}, of([](V x) {
          return reduce_window<Min>(x[0], {.size = {2, 2}, .stride = {2, 2}});
        })},
+      {"windows that overlap, padded and dilated", {{7, 6}}, of([](V x) {
+         return reduce_window<Max>(x[0], {.size = {3, 3},
+                                          .stride = {2, 1},
+                                          .low = {1, 2},
+                                          .high = {2, 0},
+                                          .window_dilation = {1, 2}});
+       })},
+      {"sources at the largest of windows", {{6, 5}, {5, 3}}, of([](V x) {
+         return select_and_scatter<Max>(x[0], x[1], {.size = {2, 3}});
+       })},
       {"elements with a halo", {{6, 5}}, of([](V x) {
          const auto u = halo_exchange(x[0] * 2.0, {{1, 1, Boundary::periodic}, {}});
          return DynamicTensor(u) * x[0];

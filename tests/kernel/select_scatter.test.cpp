@@ -17,7 +17,8 @@ namespace {
 /// The definition, for the whole input: each window in row-major order.
 template <class T>
 std::vector<T> plain(bool greatest, const detail::LocalSelectScatter& work,
-                     const std::vector<T>& input, const std::vector<T>& source) {
+                     const std::vector<T>& input, const std::vector<T>& source,
+                     std::vector<Index>* selected = nullptr) {
   const Extents strides = row_major_strides(work.input);
   std::vector<TotalType<T>> sums(input.size());
   Extents taps;
@@ -37,6 +38,7 @@ std::vector<T> plain(bool greatest, const detail::LocalSelectScatter& work,
       if (!found || (y == y && (x != x || (greatest ? x > y : x < y)))) best = here;
       found = true;
     });
+    if (selected != nullptr) selected->push_back(found ? static_cast<Index>(best) : -1);
     if (found)
       sums[best] = detail::Fold<Reduction::sum, TotalType<T>>::join(
           sums[best], static_cast<TotalType<T>>(source[o]));
@@ -62,7 +64,18 @@ void check(Random& random, bool greatest, const detail::LocalSelectScatter& work
   CAPTURE(name_of(dtype_of<T>));
   const std::vector<T> input = small_numbers<T>(random, volume(work.input)),
                        source = small_numbers<T>(random, volume(work.source));
-  CHECK(run(greatest, work, input, source) == plain(greatest, work, input, source));
+  std::vector<Index> selected;
+  CHECK(run(greatest, work, input, source) == plain(greatest, work, input, source, &selected));
+  // Other values, where they were selected.
+  const std::vector<T> values = small_numbers<T>(random, volume(work.input));
+  std::vector<T> expected;
+  for (const Index at : selected)
+    expected.push_back(at < 0 ? T{} : values[static_cast<std::size_t>(at)]);
+  const Buffer<T> x(input), v(values), y(std::vector<T>(expected.size(), T(99)));
+  detail::select_and_gather(dtype_of<T>, greatest,
+                            {work.input, row_major_strides(work.input), work.source, work.windows},
+                            x.data(), v.data(), y.data());
+  CHECK(y.values() == expected);
 }
 
 void any_type(Random& random, int turn, const detail::LocalSelectScatter& work) {

@@ -150,6 +150,7 @@ TEST_CASE("an operation answers what its struct answers") {
   check_laws(ops::ReduceWindow{Reduction::max, false, pool, both}, {x});
   check_laws(ops::ReduceWindow{Reduction::sum, true, pool, both, true, x.extents}, {x});
   check_laws(ops::SelectAndScatter{true, pool, both}, {x, x});
+  check_laws(ops::SelectAndScatter{true, pool, both, true}, {x, x});
   check_laws(ops::HaloExchange{{halo}}, {x, x});
   check_laws(ops::HaloExchange{{halo}, true}, {x});
   check_laws(ops::HaloExchange{{halo, Halo{{}, {1, 0, Boundary::none}}}, true, true}, {x, x});
@@ -317,12 +318,14 @@ TEST_CASE("operations differ where a member differs, and have other digests") {
         Window{.base_dilation = 2}, Window{.window_dilation = 2}, Window{.reversed = true}}) {
     every.push_back(ops::ReduceWindow{Reduction::max, false, {{}, window}, both});
     every.push_back(ops::SelectAndScatter{true, {{}, window}, both});
+    every.push_back(ops::SelectAndScatter{true, {{}, window}, both, true});
   }
   every.push_back(ops::ReduceWindow{Reduction::sum, false, pool, both});
   every.push_back(ops::ReduceWindow{Reduction::sum, true, pool, both});
   every.push_back(ops::ReduceWindow{Reduction::sum, true, pool, both, true, {12, 18}});
   every.push_back(ops::ReduceWindow{Reduction::sum, true, pool, both, true, {12, 19}});
   every.push_back(ops::SelectAndScatter{false, pool, both});
+  every.push_back(ops::SelectAndScatter{false, pool, both, true});
   for (const HaloDim& d : {HaloDim{}, HaloDim{1}, HaloDim{0, 1}, HaloDim{0, 0, Boundary::periodic}})
     every.push_back(ops::HaloExchange{{Halo{{}, d}}});
   every.push_back(ops::HaloExchange{{halo}, true});
@@ -407,6 +410,8 @@ TEST_CASE("what slides windows needs the same for all that reach beyond a block,
     CHECK(needed(ops::ReduceWindow{Reduction::sum, false, windows, tall.sharding}, {tall}) ==
           exchanged);
     CHECK(needed(ops::SelectAndScatter{true, windows, tall.sharding}, {tall, tall}) == exchanged);
+    CHECK(needed(ops::SelectAndScatter{true, windows, tall.sharding, true}, {tall, tall}) ==
+          exchanged);
   }
   for (const Index width : {1, 3, 9000}) {
     CHECK(needed(ops::HaloExchange{{Halo{{0, width}, {}}}}, {tall}) == exchanged);

@@ -80,6 +80,8 @@ struct WindowKernels {
                         void* out, double scale);
   void (*select_scatter)(bool greatest, const LocalSelectScatter& work, const void* input,
                          const void* source, void* result);
+  void (*select_gather)(bool greatest, const LocalReduceWindow& work, const void* input,
+                        const void* values, void* result);
 };
 
 /// The kernels of takes, scatters and similar operators, compiled in the same way.

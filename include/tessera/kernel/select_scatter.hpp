@@ -2,7 +2,8 @@
 #pragma once
 /// @file
 /// The gradient of pooling by a maximum: each window's source goes to the element that the window
-/// selects, and each element sums its sources. base/local_window.hpp describes the windows.
+/// selects, and each element sums its sources. And the gradient of that: each window takes the
+/// value at the element that it selects. base/local_window.hpp describes the windows.
 ///
 ///     // {1, 4, 3, 2} under windows of two side by side, sources {10, 20}: {0, 10, 20, 0}
 ///     const detail::LocalSelectScatter pairs{.input = {4}, .source = {2}, .result = {4}, .first = {0},
@@ -26,44 +27,62 @@
 
 namespace tessera::detail {
 
-/// Finds the tap that each window selects, or -1.
+/// What a window selects so far: the number of a tap or of an element, or -1.
+template <class T> struct SelectedOf {
+  bool greatest;
+  ComputeType<T> value{};
+  Index at = -1;
+
+  KOKKOS_FUNCTION void take(T element, Index here) {
+    const auto x = static_cast<ComputeType<T>>(element);
+    const bool beyond = greatest ? x > value : x < value;
+    const bool rises = value == value && (beyond || x != x);
+    if (at >= 0 && !rises) return;
+    value = x;
+    at = here;
+  }
+};
+
+/// Finds the tap that each window selects, or -1; or, with `values`, their element there, or 0.
 template <class T> struct SelectTaps {
   WindowRows shape;
   bool greatest;
   const T* in;
+  const T* values;
   Index* selected;
+  T* out;
 
-  struct Best {
-    ComputeType<T> value;
-    Index tap;
-  };
-  KOKKOS_FUNCTION void take(Best& best, ComputeType<T> x, Index tap) const {
-    const bool beyond = greatest ? x > best.value : x < best.value;
-    const bool rises = best.value == best.value && (beyond || x != x);
-    if (best.tap < 0 || rises) best = {x, tap};
-  }
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     for (Index i = begin; i < end; ++i) {
       if constexpr (kernels_on_host) {
         piece(i / shape.pieces, i % shape.pieces * WindowRows::most);
       } else {
-        Best best{{}, -1};
+        SelectedOf<T> best{greatest};
         ResultTaps walk(shape, i);
-        for (Index tap, from; walk.next(tap, from);)
-          take(best, static_cast<ComputeType<T>>(in[from]), tap);
-        selected[i] = best.tap;
+        for (Index tap, from; walk.next(tap, from);) best.take(in[from], values ? from : tap);
+        write(i, best.at);
       }
     }
   }
   void piece(Index row, Index lo) const {
     const Index hi = min_of(shape.width(), lo + WindowRows::most);
-    Best best[WindowRows::most];
-    for (Index j = 0; j < hi - lo; ++j) best[j] = {{}, -1};
+    SelectedOf<T> best[WindowRows::most];
+    for (Index j = 0; j < hi - lo; ++j) best[j] = {greatest};
     RowTaps walk(shape, row, lo, hi);
     for (RowTap t; walk.next(t);)
-      for (Index j = 0; j < t.count; ++j)
-        take(best[t.to + j * t.step], static_cast<ComputeType<T>>(in[t.from + j * t.hop]), t.tap);
-    for (Index j = 0; j < hi - lo; ++j) selected[row * shape.width() + lo + j] = best[j].tap;
+      for (Index j = 0; j < t.count; ++j) {
+        const Index from = t.from + j * t.hop;
+        best[t.to + j * t.step].take(in[from], values ? from : t.tap);
+      }
+    for (Index j = 0; j < hi - lo; ++j) write(row * shape.width() + lo + j, best[j].at);
+  }
+
+ private:
+  KOKKOS_FUNCTION void write(Index i, Index at) const {
+    if (values == nullptr)
+      selected[i] = at;
+    else
+      out[i] = at < 0 ? T{} : values[at];
   }
 };
 
@@ -130,10 +149,27 @@ void select_scatter_elements(bool greatest, const LocalSelectScatter& work, cons
       window_rows(work.source, row_major_strides(work.source), work.result, turned);
   const Scratch<Index> selected(reads.results);
   launch("tessera::select_scatter", reads.indices(), reads.grain(),
-         SelectTaps<T>{reads, greatest, static_cast<const T*>(input), selected.data()});
+         SelectTaps<T>{reads, greatest, static_cast<const T*>(input), nullptr, selected.data(),
+                       nullptr});
   launch("tessera::select_scatter", sums.indices(), sums.grain(),
          SumSelected<T>{sums, selected.data(), static_cast<const T*>(source),
                         static_cast<T*>(result)});
+}
+
+template <class T>
+void select_gather_elements(bool greatest, const LocalReduceWindow& work, const void* input,
+                            const void* values, void* result) {
+  const WindowRows reads = window_rows(work.input, work.input_strides, work.result, work.windows);
+  launch("tessera::select_gather", reads.indices(), reads.grain(),
+         SelectTaps<T>{reads, greatest, static_cast<const T*>(input), static_cast<const T*>(values),
+                       nullptr, static_cast<T*>(result)});
+}
+
+inline void require_ordered(DType type) {
+  if (!is_ordered(type))
+    throw UsageError("elements of " + std::string(name_of(type)) +
+                     " have no greatest and no least, by which select_and_scatter selects; real "
+                     "numbers and integers do");
 }
 
 /// Sums sources at the elements that their windows select, by the greatest or else the least; the
@@ -141,11 +177,16 @@ void select_scatter_elements(bool greatest, const LocalSelectScatter& work, cons
 /// UsageError when elements of `type` have no order.
 inline void select_and_scatter(DType type, bool greatest, const LocalSelectScatter& work,
                                const void* input, const void* source, void* result) {
-  if (!is_ordered(type))
-    throw UsageError("elements of " + std::string(name_of(type)) +
-                     " have no greatest and no least, by which select_and_scatter selects; real "
-                     "numbers and integers do");
+  require_ordered(type);
   detail::window_kernel_of(type, &detail::WindowKernels::select_scatter)(greatest, work, input,
                                                                          source, result);
+}
+/// Takes for each window the element of `values`, which lie as the input, where it selects; 0 for a
+/// window of padding alone. Communication: none. Throws as select_and_scatter.
+inline void select_and_gather(DType type, bool greatest, const LocalReduceWindow& work,
+                              const void* input, const void* values, void* result) {
+  require_ordered(type);
+  detail::window_kernel_of(type, &detail::WindowKernels::select_gather)(greatest, work, input,
+                                                                        values, result);
 }
 }  // namespace tessera::detail

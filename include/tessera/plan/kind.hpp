@@ -36,6 +36,7 @@ enum class OperatorKind : std::uint8_t {
   convolve,
   reduce_window,
   select_and_scatter,
+  select_and_gather,
   take,
   scatter,
   one_hot,
@@ -102,6 +103,8 @@ constexpr std::string_view name_of(OperatorKind kind) {
       return "reduce-window";
     case OperatorKind::select_and_scatter:
       return "select and scatter";
+    case OperatorKind::select_and_gather:
+      return "select and gather";
     case OperatorKind::take:
       return "take";
     case OperatorKind::scatter:
@@ -147,6 +150,7 @@ enum class StepKind : std::uint8_t {
   convolve,
   reduce_window,
   select_and_scatter,
+  select_and_gather,
   take,     ///< rows of a table at indices
   scatter,  ///< updates into rows of a table
   one_hot,  ///< one at the position given by an index
@@ -204,6 +208,8 @@ constexpr std::string_view name_of(StepKind kind) {
       return "reduce-window";
     case StepKind::select_and_scatter:
       return "select and scatter";
+    case StepKind::select_and_gather:
+      return "select and gather";
     case StepKind::take:
       return "take";
     case StepKind::scatter:

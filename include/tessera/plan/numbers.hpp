@@ -112,6 +112,7 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
                             block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at));
     }
     case StepKind::reduce_window:
+    case StepKind::select_and_gather:
     case StepKind::select_and_scatter: {  // one for each element under each window
       Index under = block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);
       for (const Window& w : plan.windows) under = saturating_mul(under, w.size);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The planners of reductions under a sliding window, and of select-and-scatter, which is the
-/// gradient of a reduction by max.
+/// The planners of reductions under a sliding window, of select-and-scatter, which is the gradient
+/// of a reduction by max, and of select-and-gather, which is the gradient of that.
 ///
 ///     Plan p = detail::plan_reduce_window(Reduction::max, windows, x, out, mesh, process);
 ///
@@ -107,29 +107,35 @@ constexpr Plan plan_reduce_window(Reduction reduction, const WindowList& windows
   return detail::cheapest(make, to, from, process, options.contract);
 }
 
-/// Plans the tensor of x's extents in which each window of x has its element of `source` added to
-/// the place of its greatest (or least) element. Both are finished.
-constexpr Plan plan_select_and_scatter(bool greatest, const WindowList& windows,
-                                       const TensorDesc& x, const TensorDesc& source,
-                                       const Sharding& out, const MeshShape& mesh, int process = 0,
-                                       const PlanOptions& options = {}) {
+/// Plans the tensor of x's extents in which each window of x has its element of `second` added to
+/// the place of its greatest (or least) element; or, with `gather`, the tensor of one element for
+/// each window in which that is the element of `second`, a tensor of x's extents, at that place.
+/// Both are finished.
+constexpr Plan plan_select(bool gather, bool greatest, const WindowList& windows,
+                           const TensorDesc& x, const TensorDesc& second, const Sharding& out,
+                           const MeshShape& mesh, int process = 0,
+                           const PlanOptions& options = {}) {
+  using enum RegionDim::Rule;
   const Sharding to = without_unit_axes(out, mesh);
   const Sharding from = without_unit_axes(x.sharding, mesh);
   const auto make = [&](const Sharding& work, bool gathered, int at) {
-    PlanBuilder build(OperatorKind::select_and_scatter, mesh, at, options);
+    PlanBuilder build(gather ? OperatorKind::select_and_gather : OperatorKind::select_and_scatter,
+                      mesh, at, options);
     build.plan().reduction = greatest ? Reduction::max : Reduction::min;
     build.plan().windows = windows;
     const Term labels = default_labels(x.rank());
+    const TensorDesc made{second.type, gather ? windowed_extents(x.extents, windows) : x.extents,
+                          work};
     int input = build.reshard(build.operand(x, labels), from);
-    int sources =
-        build.reshard(build.operand(source, labels), without_unit_axes(source.sharding, mesh));
-    const TensorDesc made{source.type, x.extents, work};
-    input = detail::take_window(build, input, x.extents, windows, RegionDim::Rule::neighbours, work,
-                                gathered);
-    sources = detail::take_window(build, sources, x.extents, windows, RegionDim::Rule::readers,
-                                  work, gathered);
-    const int slot = build.compute(StepKind::select_and_scatter,
-                                   FixedVector<int, 2>{input, sources}, made, labels);
+    int other = build.reshard(build.operand(second, labels),
+                              gather ? from : without_unit_axes(second.sharding, mesh));
+    input = detail::take_window(build, input, made.extents, windows, gather ? window : neighbours,
+                                work, gathered);
+    other = detail::take_window(build, other, made.extents, windows, gather ? window : readers,
+                                work, gathered);
+    const int slot =
+        build.compute(gather ? StepKind::select_and_gather : StepKind::select_and_scatter,
+                      FixedVector<int, 2>{input, other}, made, labels);
     return build.finish(build.reshard(slot, to), out);
   };
   return detail::cheapest(make, to, from, process, options.contract);

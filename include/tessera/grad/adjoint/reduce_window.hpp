@@ -5,6 +5,7 @@
 /// least element select-and-scatter.
 ///
 ///     // y = reduce_window<Max>(x): dx = select_and_scatter<Max>(x, dy)
+///     // z = select_and_scatter<Max>(x, s): ds = under each window dz where x is greatest
 ///
 /// Laws: of equal elements in a window the first counts, as XLA's.
 #include <tessera/grad/adjoint/parts.hpp>
@@ -29,11 +30,13 @@ inline void adjoint_of(const ops::ReduceWindow& op, AdjointBuilder& build) {
   build.set(0, build.add(ops::SelectAndScatter{greatest, op.windows, to.sharding},
                          {build.finish(build.operand(0)), build.cotangent()}));
 }
-inline void adjoint_of(const ops::SelectAndScatter&, AdjointBuilder& build) {
-  if (build.wants(1))
-    build.miss(
-        "the gradient of a largest or least element of windows has no gradient of its own yet; "
-        "keep its operands out of it with stop_gradient");
+/// What is selected does not change with the operand that selects.
+inline void adjoint_of(const ops::SelectAndScatter& op, AdjointBuilder& build) {
+  if (!build.wants(1)) return;
+  ops::SelectAndScatter back = op;
+  back.gradient = !op.gradient;
+  back.out = build.gradient_of(1).sharding;
+  build.set(1, build.add(back, {build.finish(build.operand(0)), build.cotangent()}));
 }
 
 }  // namespace tessera::detail

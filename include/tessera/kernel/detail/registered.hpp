@@ -105,8 +105,11 @@ inline const bool registered_reduce_window = [] {
 }();
 template <class T>
 inline const bool registered_select_scatter = [] {
-  if constexpr (OrderedElement<T>)
-    window_kernels[static_cast<int>(dtype_of<T>)].select_scatter = &select_scatter_elements<T>;
+  if constexpr (OrderedElement<T>) {
+    WindowKernels& kernels = window_kernels[static_cast<int>(dtype_of<T>)];
+    kernels.select_scatter = &select_scatter_elements<T>;
+    kernels.select_gather = &select_gather_elements<T>;
+  }
   return true;
 }();
 template <class T>

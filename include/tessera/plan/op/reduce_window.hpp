@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// The operators with a window that slides over all dimensions: the join of the elements under it,
-/// its gradient, and select-and-scatter.
+/// its gradient, select-and-scatter and its gradient.
 ///
 ///     ops::ReduceWindow{Reduction::max, false, detail::windows_of(settings, 4), out}
 ///     ops::SelectAndScatter{true, detail::windows_of(settings, 4), out}      // of a tensor and a source
@@ -87,13 +87,17 @@ struct ReduceWindow {
   }
 };
 
-/// For a tensor, and a source with one element for each window.
+/// For a tensor, and a source with one element for each window. Its gradient by the source takes
+/// the tensor and the gradient of the result, and makes one element for each window.
 struct SelectAndScatter {
   bool greatest = true;     ///< else the least
   WindowList windows = {};  ///< one for each dimension
   Sharding out = {};
+  bool gradient = false;  ///< select-and-gather
 
-  constexpr OperatorKind kind() const { return OperatorKind::select_and_scatter; }
+  constexpr OperatorKind kind() const {
+    return gradient ? OperatorKind::select_and_gather : OperatorKind::select_and_scatter;
+  }
   constexpr Verdict check(const TensorDescs& x) const {
     if (const Verdict v = detail::check_window(detail::shardings_of(x), out); !v.ok()) return v;
     if (const Verdict v = detail::check_reduce_type(Reduction::max, false, x[0].type); !v.ok())
@@ -102,34 +106,42 @@ struct SelectAndScatter {
         !v.ok())
       return v;
     if (const Verdict v = detail::check_windows(windows, x[0].extents); !v.ok()) return v;
-    if (!(x[1].extents == detail::windowed_extents(x[0].extents, windows)))
-      return {.rule = Rule::source_each_window};
+    if (!(x[1].extents == read(x))) return {.rule = Rule::source_each_window};
     return {};
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
     if (v.rule == Rule::source_each_window)
-      return tessera::explain(
-          v, {.first = to_string(x[1].extents),
-              .second = to_string(detail::windowed_extents(x[0].extents, windows))});
+      return tessera::explain(v, {.first = to_string(x[1].extents), .second = to_string(read(x))});
     return tessera::detail::explain_window(v, x[0], x.size(), names);
   }
   constexpr Sharding deduced(const TensorDescs& x) const { return x[0].sharding; }
   constexpr TensorDescs results(const TensorDescs& x) const {
-    return {{x[0].type, x[0].extents, out}};
+    return {{x[0].type, gradient ? windowed(x) : x[0].extents, out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return detail::plan_select_and_scatter(greatest, windows, x[0], x[1], out, on.mesh, on.process,
-                                           on.options);
+    return detail::plan_select(gradient, greatest, windows, x[0], x[1], out, on.mesh, on.process,
+                               on.options);
   }
   constexpr tessera::detail::StandIn<SelectAndScatter> stand_in(const TensorDescs& x) const {
-    return {{greatest, tessera::detail::stand_in_windows(x), out}, tessera::detail::stand_ins(x)};
+    return {{greatest, tessera::detail::stand_in_windows(x), out, gradient},
+            tessera::detail::stand_ins(x)};
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("greatest", greatest);
     visit("windows", windows);
+    visit("gradient", gradient);
     visit("to", out);
   }
   constexpr bool operator==(const SelectAndScatter&) const = default;
+
+ private:
+  constexpr Extents windowed(const TensorDescs& x) const {
+    return detail::windowed_extents(x[0].extents, windows);
+  }
+  /// The extents of the second operand.
+  constexpr Extents read(const TensorDescs& x) const {
+    return gradient ? x[0].extents : windowed(x);
+  }
 };
 
 }  // namespace tessera::ops

@@ -145,6 +145,7 @@ inline KernelWork kernel_work(const Plan& plan, const Step& step) {
     case StepKind::unbin:
       return bins_work(plan, step, at);
     case StepKind::reduce_window:
+    case StepKind::select_and_gather:
       return reduce_window_work(plan, step, at);
     case StepKind::select_and_scatter:
       return select_work(plan, step, at);

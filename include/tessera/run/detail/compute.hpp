@@ -287,6 +287,10 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
       return tessera::detail::select_and_scatter(type, plan.reduction == Reduction::max,
                                                  *std::get_if<LocalSelectScatter>(&kernel.work), in,
                                                  second, out);
+    case StepKind::select_and_gather:
+      return tessera::detail::select_and_gather(type, plan.reduction == Reduction::max,
+                                                *std::get_if<LocalReduceWindow>(&kernel.work), in,
+                                                second, out);
     default:  // else it moves or copies
       return compute_indexed(plan, kernel, extras, at);
   }
