@@ -293,6 +293,9 @@ inline const std::vector<GradientCase>& gradient_cases() {
       {"sources at the largest of windows", {{6, 5}, {5, 3}}, of([](V x) {
          return select_and_scatter<Max>(x[0], x[1], {.size = {2, 3}});
        })},
+      {"values at the least of windows", {{6, 5}, {6, 5}}, of([](V x) {
+         return select_and_gather<Min>(x[0], x[1], {.size = {2, 3}, .stride = {3, 1}});
+       })},
       {"elements with a halo", {{6, 5}}, of([](V x) {
          const auto u = halo_exchange(x[0] * 2.0, {{1, 1, Boundary::periodic}, {}});
          return DynamicTensor(u) * x[0];

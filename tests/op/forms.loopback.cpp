@@ -479,6 +479,19 @@ struct SelectAndScatter : Usual {
     return ops::SelectAndScatter{true, pool_list, out};
   }
 };
+struct SelectAndGather : SelectAndScatter {
+  static constexpr OperatorKind kind = OperatorKind::select_and_gather;
+  template <class O, class B> static auto typed(const auto& x, const auto& y) {
+    return select_and_gather<Max, O, B>(x, y, pool);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? select_and_gather<Max>(x[0], x[1], pool, *out, call)
+               : select_and_gather<Max>(x[0], x[1], pool, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::SelectAndScatter{true, pool_list, out, true};
+  }
+};
 
 /// A call of two operators, the second of which has the destination.
 DynamicCall first_of(const DynamicCall& call) {
@@ -738,6 +751,7 @@ std::vector<Row> table() {
           row<KernelGradient>("convolve, gradient by the kernel"),
           row<ReduceWindow>(),
           row<SelectAndScatter>(),
+          row<SelectAndGather>(),
           row<HaloExchange>(),
           row<HaloAdjoint>(),
           row<FromRoot>(),

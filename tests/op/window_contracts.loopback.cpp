@@ -214,7 +214,7 @@ TEST_CASE("what is wrong with windows, gradients and halos is said with its numb
                          Contains("the spec of the result has another number of entries"),
                          ShapeError);
     CHECK_THROWS_WITH_AS(select_and_scatter<Max>(x, x, {.size = {2, 2}}),
-                         Contains("the source is 5x7 and there are 4x6 windows"), ShapeError);
+                         Contains("has extents 5x7, and 4x6 are asked for"), ShapeError);
     CHECK_THROWS_WITH_AS(reduce_window_gradient<Sum>(x, x, {.size = {2, 2}}),
                          Contains("the gradient of the result is 5x7 and the result 4x6"),
                          ShapeError);

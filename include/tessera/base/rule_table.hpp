@@ -289,8 +289,8 @@ TESSERA_RULE(78, window_fits, shape, "",
              "the window in dimension {dim} spans {left} positions and the padded tensor has "
              "{right}; pad more, or use a smaller window")
 TESSERA_RULE(79, source_each_window, shape, "",
-             "the source is {first} and there are {second} windows; give one element for each "
-             "window")
+             "the second tensor has extents {first}, and {second} are asked for; a source has one "
+             "element for each window, and the values of a gather have one for each element")
 
 // ---- halos: plan/region/halo.hpp, plan/op/halo_exchange.hpp
 

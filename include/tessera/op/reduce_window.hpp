@@ -24,18 +24,18 @@ template <class Kind> struct WindowBy {
     return {Kind::reduction, std::is_same_v<Kind, Mean>};
   }
 };
-/// How select_and_scatter<Kind> is made.
-template <class Kind> struct SelectBy {
+/// How select_and_scatter<Kind> is made, or with Gather select_and_gather<Kind>.
+template <class Kind, bool Gather = false> struct SelectBy {
   static consteval bool said() {
     static_assert(
         std::is_same_v<Kind, Max> || std::is_same_v<Kind, Min>,
         "[tessera] select_and_scatter selects the greatest (Max) or the least (Min) element "
-        "of a window; name one of them");
+        "of a window, and so does select_and_gather; name one of them");
     return true;
   }
   static_assert(said());
   static constexpr ops::SelectAndScatter make(const TensorDescs& = {}) {
-    return {std::is_same_v<Kind, Max>};
+    return {.greatest = std::is_same_v<Kind, Max>, .gradient = Gather};
   }
 };
 /// Whether the gradient of reduce_window<Kind> goes to one element of each window.
@@ -112,6 +112,21 @@ auto select_and_scatter(const A& x, const B& source, const WindowSettings& setti
                           {"select_and_scatter", where, detail::bound<Typed, Bound>()}));
 }
 
+/// Returns one element for each window of x: that of `values`, a tensor of x's extents, at the
+/// place of the window's greatest (Kind = Max) or least (Min) element, the first of equal ones; 0
+/// for a window wholly in the padding. It is the gradient of select_and_scatter by its source.
+/// Communication: the elements of x and of `values` that windows reach beyond a process's block.
+/// Collective over the mesh. Throws ShapeError when `values` has other extents than x.
+template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
+auto select_and_gather(const A& x, const B& values, const WindowSettings& settings,
+                       Where where = Where::here()) {
+  using Typed = detail::Typed<detail::SelectBy<Kind, true>, Out, A, B>;
+  detail::use_select_scatter_of<typename A::value_type>();
+  return typename Typed::result(
+      detail::run_windows(Typed::operation, settings, {&x.core(), &values.core()},
+                          {"select_and_gather", where, detail::bound<Typed, Bound>()}));
+}
+
 /// Returns the gradient of reduce_window<Kind>(x, settings) by x, where dy is the gradient of the
 /// result, for Sum, Mean, Max and Min. Communication: that of a reduce_window of dy, or of
 /// select_and_scatter. Collective over the mesh.
@@ -158,6 +173,20 @@ DynamicTensor select_and_scatter(const DynamicTensor& x, const DynamicTensor& so
                                  const DynamicCall& call = Where::here()) {
   return detail::run_windows(detail::SelectBy<Kind>::make(), settings, {&x.core(), &source.core()},
                              nullptr, call.site("select_and_scatter"));
+}
+template <class Kind>
+DynamicTensor select_and_gather(const DynamicTensor& x, const DynamicTensor& values,
+                                const WindowSettings& settings, const Sharding& out,
+                                const DynamicCall& call = Where::here()) {
+  return detail::run_windows(detail::SelectBy<Kind, true>::make(), settings,
+                             {&x.core(), &values.core()}, &out, call.site("select_and_gather"));
+}
+template <class Kind>
+DynamicTensor select_and_gather(const DynamicTensor& x, const DynamicTensor& values,
+                                const WindowSettings& settings,
+                                const DynamicCall& call = Where::here()) {
+  return detail::run_windows(detail::SelectBy<Kind, true>::make(), settings,
+                             {&x.core(), &values.core()}, nullptr, call.site("select_and_gather"));
 }
 template <class Kind>
 DynamicTensor reduce_window_gradient(const DynamicTensor& x, const DynamicTensor& dy,
