@@ -48,25 +48,9 @@ if(NOT TESSERA_PLAN_ONLY)
   endif()
 endif()
 
-# tessera::compiled: for programs of many sources, the same with the bodies below the operators compiled once; see
-# include/tessera/base/compiled.hpp. It is built only for targets that link it.
 if(NOT TESSERA_PLAN_ONLY)
-  # tessera_compiled_source(name lines…): NAME.cpp, one of its sources; they take about as long each.
-  set(TESSERA_COMPILED_SOURCES)
-  function(tessera_compiled_source name)
-    list(JOIN ARGN "\n#" lines)
-    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}.cpp" CONTENT "#define TESSERA_KERNEL_PARTS 2\n#@lines@\n" @ONLY)
-    set(TESSERA_COMPILED_SOURCES ${TESSERA_COMPILED_SOURCES} "${PROJECT_BINARY_DIR}/${name}.cpp" PARENT_SCOPE)
-  endfunction()
-  tessera_compiled_source(tessera "define TESSERA_IMPLEMENTATION" "include <tessera/tessera.hpp>")
-  tessera_compiled_source(tessera_derivatives_0 "define TESSERA_DERIVATIVES_PART 0" "include <tessera/grad/functions.hpp>")
-  tessera_compiled_source(tessera_derivatives_1 "define TESSERA_DERIVATIVES_PART 1" "include <tessera/grad/functions.hpp>")
-  tessera_compiled_source(tessera_kernels_0 "define TESSERA_KERNEL_PART 0" "include <tessera/kernel/use_element.hpp>")
-  tessera_compiled_source(tessera_kernels_1 "define TESSERA_KERNEL_PART 1" "include <tessera/kernel/use_element.hpp>")
-  add_library(tessera_compiled STATIC EXCLUDE_FROM_ALL ${TESSERA_COMPILED_SOURCES})
-  add_library(tessera::compiled ALIAS tessera_compiled)
-  target_compile_definitions(tessera_compiled PUBLIC TESSERA_COMPILED)
-  target_link_libraries(tessera_compiled PUBLIC tessera)
+  include(cmake/tessera-compiled.cmake)
+  tessera_add_compiled("${PROJECT_BINARY_DIR}")
 endif()
 
 # A room's headers are those of its folder; a header directly in include/tessera that needs more than the plan is the umbrella's.
@@ -116,5 +100,7 @@ if(TESSERA_INSTALL)
   # Before 1.0 a minor version may break its users.
   write_basic_package_version_file("${PROJECT_BINARY_DIR}/tessera-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
   install(FILES "${PROJECT_BINARY_DIR}/tessera-config.cmake" "${PROJECT_BINARY_DIR}/tessera-config-version.cmake"
-    cmake/tessera-find.cmake DESTINATION "${place}")
+    cmake/tessera-find.cmake cmake/tessera-compiled.cmake DESTINATION "${place}")
+  # Messages name their rules' places there.
+  install(FILES docs/errors.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 endif()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds README.md's application with Tessera got in one way, word for word as the documents say it, runs it on as many
 # processes as README.md does, and compares what it prints with what README.md says that it prints.
-#   CASE    add_subdirectory: README.md's own folder; find_package, fetch_content (with tessera::compiled and precompiled headers)
-#           and openmpi (add_subdirectory with that MPI), by tests/install/user; plan_installed, plan_package (a package of the
+#   CASE    add_subdirectory: README.md's own folder; find_package (with tessera::compiled and precompiled headers, and a Kokkos
+#           that the package names), fetch_content and openmpi (add_subdirectory with that MPI), by tests/install/user; plan_installed, plan_package (a package of the
 #           plans alone) and plan_subdirectory, where nothing but the standard library can be found; parents_targets, where the
 #           project around has found everything
 cmake_minimum_required(VERSION 3.25)
@@ -51,12 +51,13 @@ if(CASE STREQUAL "add_subdirectory")
   file(WRITE "${way}" "${block}")
 elseif(CASE STREQUAL "find_package")
   from_page("${way}" find_package)
+  from_page("${user}/uses.cmake" "target_link_libraries\\(app PRIVATE tessera::compiled")
+  set(options "-Dfmt_DIR=${fmt_DIR}" "-DTESSERA_MPI=${MPI}" "-DUSES=${user}/uses.cmake")
 elseif(CASE STREQUAL "openmpi")
   from_page("${way}" add_subdirectory)
 elseif(CASE STREQUAL "fetch_content")
   from_page("${way}" "include\\(FetchContent")
-  from_page("${user}/uses.cmake" "target_link_libraries\\(app PRIVATE tessera::compiled")
-  list(APPEND options "-DFETCHCONTENT_SOURCE_DIR_TESSERA=${ROOT}" "-DUSES=${user}/uses.cmake")
+  list(APPEND options "-DFETCHCONTENT_SOURCE_DIR_TESSERA=${ROOT}")
 elseif(CASE STREQUAL "plan_installed")
   file(WRITE "${way}" "find_package(tessera REQUIRED COMPONENTS plan)\n")
   set(options ${nothing})
