@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Gradients of norms and standard deviations where they are 0: PyTorch's, which are 0.
+// Gradients of norms and standard deviations where they are 0: PyTorch's, which are 0. Gradients of
+// triangles, whose other elements do not matter.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -53,6 +54,32 @@ TEST_CASE("the gradient of a norm and of a standard deviation that are 0 is 0") 
       return sum(value_and_grad([](const auto& u) { return norm(u); })(v).gradient);
     })(t);
     for (const double x : to_host(twice.gradient).values) CHECK(x == 0);
+  });
+}
+
+TEST_CASE("no gradient passes outside a triangle, NaN and infinite ones neither") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto of = [&]<class T>(T) {
+      const auto x = full<Tensor<T, data, model>>(mesh, {3, 3}, T(2.0));
+      const auto by = [&](double outside, bool lower) {
+        return from_function<Tensor<T, data, model>>(
+            mesh, {3, 3}, [outside, lower](const GlobalIndex& i) {
+              return static_cast<T>(
+                  static_cast<float>((lower ? i[1] > i[0] : i[1] < i[0]) ? outside : 3.0));
+            });
+      };
+      for (const double outside : {double(NAN), double(INFINITY)})
+        for (const bool lower : {true, false}) {
+          const auto g = to_host(value_and_grad([&](const auto& v) {
+                                   return sum((lower ? tril(v) : triu(v)) * by(outside, lower));
+                                 })(x)
+                                     .gradient);
+          CHECK(g.values == to_host(by(0, lower)).values);
+        }
+    };
+    of(double{});
+    of(half{});
   });
 }
 }  // namespace

@@ -305,6 +305,13 @@ inline const Deviation different_calls[] = {
        reduce<Sum>("ij->j", DynamicTensor(x), whole(1));
      },
      "sum ij->j of", "sum ij->j of"},
+    {"the ends of a line",
+     [](const Part& p) {
+       const auto x =
+           linspace<ShardedTensor<std::int32_t, Grid, P<rows>>>(p.mesh(), 0, p.odd ? 101 : 100, 5);
+       reduce<Sum>("i->", DynamicTensor(x), whole(0));
+     },
+     "sum i-> of", "sum i-> of"},
 };
 
 /// Meshes that are not alike: found when they are made, at every check level.

@@ -222,6 +222,13 @@ TEST_CASE("linspace has NumPy's numbers") {
           std::vector<std::int8_t>{-128, -1, 127});
     CHECK(to_host(linspace<Tensor<std::uint64_t, data>>(mesh, 0, 0x1p63, 3)).values ==
           std::vector<std::uint64_t>{0, std::uint64_t{1} << 62, std::uint64_t{1} << 63});
+    // Without its end a line may go to a number that is no element.
+    CHECK(to_host(linspace<Tensor<std::uint8_t, data>>(mesh, 0, 256, 4, false)).values ==
+          std::vector<std::uint8_t>{0, 64, 128, 192});
+    CHECK(to_host(linspace<Tensor<std::int8_t, data>>(mesh, 127, -129, 2, false)).values ==
+          std::vector<std::int8_t>{127, -1});
+    CHECK(to_host(linspace<Tensor<std::uint64_t, data>>(mesh, 0, 0x1p64, 2, false)).values ==
+          std::vector<std::uint64_t>{0, std::uint64_t{1} << 63});
     const auto z = to_host(linspace<Tensor<tessera::complex<double>, data>>(
         mesh, tessera::complex<double>(0, 1), tessera::complex<double>(2, -1), 3));
     CHECK(z(0) == tessera::complex<double>(0, 1));
@@ -262,6 +269,8 @@ TEST_CASE("sequences that cannot be say so") {
                        UsageError);
   CHECK_THROWS_WITH_AS((linspace<Tensor<std::int8_t, data>>(mesh, 0, 128, 3)),
                        doctest::Contains("which int8 cannot hold"), UsageError);
+  CHECK_THROWS_WITH_AS((linspace<Tensor<std::int8_t, data>>(mesh, 0, 257, 2, false)),
+                       doctest::Contains("128, which int8 cannot hold"), UsageError);
   CHECK_THROWS_WITH_AS(eye<float>(mesh.core(), {3}, Sharding{{0}}),
                        doctest::Contains("give two extents"), ShapeError);
   const DynamicTensor x = zeros<std::int32_t>(mesh.core(), {3}, Sharding{{0}});

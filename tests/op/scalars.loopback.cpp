@@ -161,6 +161,10 @@ TEST_CASE("a number that is no element has the answer of mathematics, or is refu
                          doctest::Contains(big), UsageError);
     CHECK_THROWS_WITH_AS((halo_exchange<std::int8_t>(d, {{1, 1, Boundary::constant}}, 300)),
                          doctest::Contains(big), UsageError);
+    CHECK_THROWS_WITH_AS((associative_scan<"i", 'i'>(fn::Add{}, 300, x)), doctest::Contains(big),
+                         UsageError);
+    CHECK_THROWS_WITH_AS(associative_scan<std::int8_t>("i", 'i', fn::Add{}, 300, d),
+                         doctest::Contains(big), UsageError);
     CHECK_THROWS_WITH_AS((make_halo<Bytes, 0>(mesh, {3}, 1, 1, Boundary::constant, 300)),
                          doctest::Contains(big), UsageError);
     CHECK_THROWS_WITH_AS(random_uniform<Bytes>(mesh, {3}, 1, -1, 128),

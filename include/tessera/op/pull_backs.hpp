@@ -18,22 +18,27 @@
 namespace tessera {
 namespace fn {
 
-/// cotangent times D of N values; a bool D selects.
+/// A cotangent times a slope, in the cotangent's type; a bool selects, so that nothing passes where
+/// it is false, NaN neither.
+template <class C, class D>
+KOKKOS_FORCEINLINE_FUNCTION C times_slope(const C& cotangent, const D& slope) {
+  using Wide = ComputeType<C>;
+  if constexpr (std::is_same_v<D, bool>)
+    return slope ? cotangent : C{};
+  else if constexpr (std::is_same_v<D, double>)
+    return static_cast<C>(
+        Multiply{}(static_cast<Wide>(cotangent), tessera::detail::from_double<Wide>(slope)));
+  else
+    return static_cast<C>(Multiply{}(static_cast<Wide>(cotangent), static_cast<Wide>(slope)));
+}
+/// cotangent times D of N values.
 template <class D, int N> struct Times {
   static constexpr std::string_view name = "gradient";
   D d;
   template <class C, class... V>
     requires(sizeof...(V) == N)
   KOKKOS_FORCEINLINE_FUNCTION C operator()(const C& cotangent, const V&... values) const {
-    const auto slope = d(values...);
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(slope)>, bool>)
-      return slope ? cotangent : C{};
-    else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(slope)>, double>)
-      return static_cast<C>(Multiply{}(static_cast<ComputeType<C>>(cotangent),
-                                       tessera::detail::from_double<ComputeType<C>>(slope)));
-    else
-      return static_cast<C>(
-          Multiply{}(static_cast<ComputeType<C>>(cotangent), static_cast<ComputeType<C>>(slope)));
+    return times_slope(cotangent, d(values...));
   }
 };
 /// The same of a function that knows where its elements lie.
@@ -44,9 +49,7 @@ template <class F, int I> struct TimesPlaced {
   F f;
   template <class C, class... V>
   KOKKOS_FUNCTION C operator()(const GlobalIndex& i, const C& cotangent, const V&... values) const {
-    return static_cast<C>(
-        Multiply{}(static_cast<ComputeType<C>>(cotangent),
-                   static_cast<ComputeType<C>>(OwnDerivative<F, I>{f}(i, values...))));
+    return times_slope(cotangent, OwnDerivative<F, I>{f}(i, values...));
   }
 };
 /// The element itself, or its real part, as another element type.

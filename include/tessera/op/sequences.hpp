@@ -160,7 +160,26 @@ template <class T> struct OnLine {
     else
       return from_double<T>(x);
   }
+  /// What the processes compare: the object is too large for its bytes.
+  template <class Told> void numbers(Told& told) const {
+    for (const Number& x : {start, way}) told.add(x);
+    told.add(parts);
+    told.add(last);
+  }
 };
+/// A whole way as so many steps: parts quotient + rest, with 0 <= rest < parts.
+struct WholeStep {
+  WholeNumber quotient, rest;
+  constexpr WholeStep(WholeNumber way, Index parts)
+      : quotient(way / parts - (way % parts < 0 ? 1 : 0)), rest(way - quotient * parts) {}
+};
+/// The number before the stop, of `count` without it.
+inline LineEnd last_before(const LineEnd& start, const LineEnd& stop, Index count) {
+  if (!start.is_whole || !stop.is_whole)
+    return LineEnd(stop.real - (stop.real - start.real) / static_cast<double>(count));
+  const WholeStep step(stop.whole - start.whole, count);
+  return LineEnd(start.whole + (count - 1) * step.quotient + (count - 1) * step.rest / count);
+}
 /// The same of integers between whole numbers, exactly: floor(start + i (stop - start) / parts) is
 /// start + i quotient + floor(i rest / parts).
 template <IntegerElement T> struct OnWholeLine {
@@ -172,9 +191,9 @@ template <IntegerElement T> struct OnWholeLine {
         whole(from.is_whole && to.is_whole),
         start(static_cast<std::uint64_t>(from.whole)),
         parts(static_cast<std::uint64_t>(parts_)) {
-    const WholeNumber way = to.whole - from.whole, over = way % parts_;
-    rest = static_cast<std::uint64_t>(over < 0 ? over + parts_ : over);
-    quotient = static_cast<std::uint64_t>(way / parts_ - (over < 0 ? 1 : 0));
+    const WholeStep step(to.whole - from.whole, parts_);
+    rest = static_cast<std::uint64_t>(step.rest);
+    quotient = static_cast<std::uint64_t>(step.quotient);
   }
   KOKKOS_FUNCTION T operator()(const GlobalIndex& index) const {
     if (!whole) return line(index);
@@ -182,6 +201,10 @@ template <IntegerElement T> struct OnWholeLine {
     const std::uint64_t beside =
         rest == 0 ? 0 : static_cast<std::uint64_t>(static_cast<WholeNumber>(i) * rest / parts);
     return static_cast<T>(start + i * quotient + beside);
+  }
+  template <class Told> void numbers(Told& told) const {
+    line.numbers(told);
+    for (const std::uint64_t x : {start, quotient, rest}) told.add(x);
   }
 };
 template <class T>
@@ -199,7 +222,9 @@ Line<T> make_line(LineArgument<T> start, LineArgument<T> stop, Index count, bool
                      where);
   if constexpr (IntegerElement<T>) {
     if (count > 0) require_in_range<T>("linspace", start.value, where);
-    if (count > 1) require_in_range<T>("linspace", stop.value, where);
+    if (count > 1)
+      require_in_range<T>(
+          "linspace", endpoint ? stop.value : last_before(start.value, stop.value, count), where);
   }
   return {start.value, stop.value, max_of(Index{1}, endpoint ? count - 1 : count),
           endpoint && count > 1};

@@ -24,11 +24,12 @@ template <bool Lower> struct Triangle {
       Linearity::linear | Linearity::multiplicative | Linearity::monotone;
   Index diagonal;
   template <class T> KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T x) const {
-    const Index above = i[i.size() - 1] - i[i.size() - 2];
-    return (Lower ? above <= diagonal : above >= diagonal) ? x : T{};
+    return derivative(i, x) ? x : T{};
   }
-  template <class T> KOKKOS_FUNCTION T derivative(const GlobalIndex& i, T) const {
-    return (*this)(i, T(1));
+  /// Whether the element stays: a gradient outside is zero, even where it is NaN.
+  template <class T> KOKKOS_FUNCTION bool derivative(const GlobalIndex& i, T) const {
+    const Index above = i[i.size() - 1] - i[i.size() - 2];
+    return Lower ? above <= diagonal : above >= diagonal;
   }
 };
 
