@@ -263,6 +263,42 @@ TEST_CASE("a layer of attention to a text with masked places, and its gradients"
   });
 }
 
+TEST_CASE("a text that attends to itself, with masked places, and all gradients") {
+  const auto check = []<class R>(std::type_identity<R>, int rows, int columns) {
+    on_mesh(rows, columns, [](const ProcessMesh<Grid>& mesh) {
+      using U = On<R>;
+      Parameters<Grid> make(mesh, 5);
+      const auto layer = Attention<U>::like(make, {.embed = 6, .heads = 2});
+      const auto x = normal<Activations<U>>(make, {texts, places, 6});
+      const auto valid =
+          from_function<typename U::template Of<bool, logical::batch, logical::sequence>>(
+              mesh, {texts, places}, Valid{});
+      const auto numbers = [&](double masked, const AttentionOptions& options) {
+        const auto text = map<"bte,bt->bte", typename Activations<U>::spec>(
+            [masked](double one, bool kept) { return kept ? one : masked; }, x, valid);
+        const auto made = value_and_grad<0, 1>([&](const auto& w, const auto& a) {
+          const auto y = attention(w, a, a, options, valid);
+          const auto seen = map<"bte,bt->bte", typename Activations<U>::spec>(
+              [](double, bool kept) { return kept; }, stop_gradient(x), valid);
+          return mean_where(y * y, seen);
+        })(layer, text);
+        std::vector<double> all;
+        append(all, made.value);
+        append(all, std::get<0>(made.gradient));
+        append(all, std::get<1>(made.gradient));
+        return all;
+      };
+      for (const AttentionOptions& options : ways) {
+        const std::vector<double> wanted = numbers(0, options);
+        for (const double masked : {double(NAN), -double(INFINITY)})
+          CHECK(numbers(masked, options) == wanted);
+      }
+    });
+  };
+  check(std::type_identity<TensorParallel<data, model>>{}, 1, 2);
+  check(std::type_identity<SequenceSplit<data, model>>{}, 2, 2);
+}
+
 namespace {
 /// Scores of rows of seven, each fifth of which is not finite.
 template <class T> struct Rows {

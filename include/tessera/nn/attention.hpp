@@ -11,8 +11,9 @@
 ///
 /// Laws: equals plain loops over heads; with one key and value a head (groups == heads) it is
 /// multi-head, with one for all (groups == 1) multi-query attention. Masked keys may be anything,
-/// NaN too. A query all of whose keys are masked, by `valid`, by `causal` or by both together, gets
-/// zeros from every head, and passes no gradient on; so it is by all scores, blocks and tiles.
+/// NaN too; where a text attends to itself, a masked place counts as 0 where it is not finite, as a
+/// query too. A query all of whose keys are masked, by `valid`, by `causal` or by both together,
+/// gets zeros from every head, and passes no gradient on; so it is by all scores, blocks and tiles.
 #include <array>
 #include <cmath>
 #include <string>
@@ -81,7 +82,31 @@ template <class U> struct Attention {
   }
 };
 
+namespace fn {
+/// Whether an element is valid, or at least finite.
+struct ValidOrFinite {
+  static constexpr std::string_view name = "mask";
+  static constexpr Slope slope = Slope::zero;
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool operator()(bool valid, T x) const {
+    return valid || IsFinite{}(x);
+  }
+};
+}  // namespace fn
+
 namespace detail {
+/// Returns x as the text that asks: where it is the context too, what is masked and not finite is
+/// zero, or the matrices' gradients would not be finite.
+template <TypedTensor A, TypedTensor C, class V>
+A asking(const A& x, const C& context, const V& valid, Where where) {
+  if constexpr (std::is_same_v<A, C> && !std::is_same_v<V, AllValid>)
+    if (x.core().storage() == context.core().storage() && x.extents() == context.extents()) {
+      using T = typename A::value_type;
+      const auto kept = map<"bs,bse->bse", typename A::spec>(fn::ValidOrFinite{}, valid, x, where);
+      return map(fn::Fixed<fn::Select, 2, T>{{}, T{}}, kept, x, where);
+    }
+  return x;
+}
+
 /// Queries (batch, sequence, groups, repeats, head_dim), keys and values (batch, keys, groups,
 /// head_dim).
 template <class Q, class K> struct Projected {
@@ -102,7 +127,7 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, const V&
     if (x.core().storage() == context.core().storage() && x.extents() == context.extents()) {
       const auto weights = concatenate<2>(layer.query, expand_dims<2>(layer.key, where),
                                           expand_dims<2>(layer.value, where));
-      const auto all = einsum<"bsm,mgrd->bsgrd">(x, weights, where);
+      const auto all = einsum<"bsm,mgrd->bsgrd">(asking(x, context, valid, where), weights, where);
       using Thirds = std::array<Q, 3>;
       const auto split = custom_gradient(
           [r = layer.query.extent(2)](const Q& y) {
@@ -114,9 +139,10 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, const V&
       return Projected<Q, K>{parts[0], squeeze<3>(parts[1], where), squeeze<3>(parts[2], where)};
     }
   const C seen = kept(context, valid, where);  // also on the way back, for the matrices' gradients
-  return Projected<Q, K>{einsum<"bsm,mgrd->bsgrd">(x, layer.query, where),
-                         einsum<"btm,mgd->btgd">(seen, layer.key, where),
-                         einsum<"btm,mgd->btgd">(seen, layer.value, where)};
+  return Projected<Q, K>{
+      einsum<"bsm,mgrd->bsgrd">(asking(x, context, valid, where), layer.query, where),
+      einsum<"btm,mgd->btgd">(seen, layer.key, where),
+      einsum<"btm,mgd->btgd">(seen, layer.value, where)};
 }
 }  // namespace detail
 
