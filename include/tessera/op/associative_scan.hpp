@@ -12,6 +12,7 @@
 /// commute. Element 0 of an exclusive scan is the identity. Floats differ between meshes by the
 /// rounding of f.
 #include <tessera/op/cumulative.hpp>
+#include <tessera/op/scalar.hpp>
 #include <tessera/op/to_host.hpp>
 
 namespace tessera {
