@@ -55,7 +55,9 @@ std::vector<T> run(bool greatest, const detail::LocalSelectScatter& work,
   static_cast<void>(&detail::registered_select_scatter<T>);
   const Buffer<T> x(input), s(source),
       y(std::vector<T>(static_cast<std::size_t>(volume(work.result)), T(99)));
-  detail::select_and_scatter(dtype_of<T>, greatest, work, x.data(), s.data(), y.data());
+  const Buffer<Index> scratch(std::vector<Index>(source.size(), 7));
+  detail::select_and_scatter(dtype_of<T>, greatest, work, x.data(), s.data(), scratch.data(),
+                             y.data());
   return y.values();
 }
 
@@ -145,8 +147,9 @@ TEST_CASE("padding is never selected, and complex numbers have no order") {
   CHECK(run(true, padded, std::vector<float>{-5, -6, -7}, {1, 10, 100, 1000, 10000}) ==
         std::vector<float>{111, 1000, 10000});
   for (const DType type : {DType::c64, DType::c128, DType::boolean})
-    CHECK_THROWS_AS(detail::select_and_scatter(type, true, padded, nullptr, nullptr, nullptr),
-                    UsageError);
+    CHECK_THROWS_AS(
+        detail::select_and_scatter(type, true, padded, nullptr, nullptr, nullptr, nullptr),
+        UsageError);
 }
 
 TEST_CASE("a part of the result has the bits of the whole") {

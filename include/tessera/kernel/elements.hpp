@@ -79,7 +79,7 @@ struct WindowKernels {
   void (*reduce_window)(Reduction reduction, const LocalReduceWindow& work, const void* in,
                         void* out, double scale);
   void (*select_scatter)(bool greatest, const LocalSelectScatter& work, const void* input,
-                         const void* source, void* result);
+                         const void* source, void* scratch, void* result);
   void (*select_gather)(bool greatest, const LocalReduceWindow& work, const void* input,
                         const void* values, void* result);
 };

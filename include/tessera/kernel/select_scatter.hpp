@@ -8,7 +8,7 @@
 ///     // {1, 4, 3, 2} under windows of two side by side, sources {10, 20}: {0, 10, 20, 0}
 ///     const detail::LocalSelectScatter pairs{.input = {4}, .source = {2}, .result = {4}, .first = {0},
 ///                                    .windows = {{.size = 2, .stride = 2}}};
-///     detail::select_and_scatter(DType::f32, true, pairs, in, source, result);
+///     detail::select_and_scatter(DType::f32, true, pairs, in, source, scratch, result);
 ///
 /// Laws: a window selects the first, in row-major order, of its equally great elements, NaN before
 /// all others (as in kernel/reduce.hpp's maxima), and never padding; sources are summed in
@@ -23,7 +23,6 @@
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/window_rows.hpp>
 #include <tessera/kernel/elements.hpp>
-#include <tessera/kernel/scratch.hpp>
 
 namespace tessera::detail {
 
@@ -130,7 +129,7 @@ template <class T> struct SumSelected {
 
 template <class T>
 void select_scatter_elements(bool greatest, const LocalSelectScatter& work, const void* input,
-                             const void* source, void* result) {
+                             const void* source, void* scratch, void* result) {
   // Source o at tap t reads element i where o * stride - low + t * dilation == (first + i) * base;
   // with tap size-1-t in place of t, that is a window over the sources.
   WindowList turned;
@@ -147,13 +146,11 @@ void select_scatter_elements(bool greatest, const LocalSelectScatter& work, cons
       window_rows(work.input, row_major_strides(work.input), work.source, work.windows);
   const WindowRows sums =
       window_rows(work.source, row_major_strides(work.source), work.result, turned);
-  const Scratch<Index> selected(reads.results);
+  auto* const selected = static_cast<Index*>(scratch);
   launch("tessera::select_scatter", reads.indices(), reads.grain(),
-         SelectTaps<T>{reads, greatest, static_cast<const T*>(input), nullptr, selected.data(),
-                       nullptr});
+         SelectTaps<T>{reads, greatest, static_cast<const T*>(input), nullptr, selected, nullptr});
   launch("tessera::select_scatter", sums.indices(), sums.grain(),
-         SumSelected<T>{sums, selected.data(), static_cast<const T*>(source),
-                        static_cast<T*>(result)});
+         SumSelected<T>{sums, selected, static_cast<const T*>(source), static_cast<T*>(result)});
 }
 
 template <class T>
@@ -173,13 +170,13 @@ inline void require_ordered(DType type) {
 }
 
 /// Sums sources at the elements that their windows select, by the greatest or else the least; the
-/// input must hold all elements of the windows that reach the result. Communication: none. Throws
-/// UsageError when elements of `type` have no order.
+/// input must hold all elements of the windows that reach the result. `scratch` has eight bytes for
+/// each source. Communication: none. Throws UsageError when elements of `type` have no order.
 inline void select_and_scatter(DType type, bool greatest, const LocalSelectScatter& work,
-                               const void* input, const void* source, void* result) {
+                               const void* input, const void* source, void* scratch, void* result) {
   require_ordered(type);
   detail::window_kernel_of(type, &detail::WindowKernels::select_scatter)(greatest, work, input,
-                                                                         source, result);
+                                                                         source, scratch, result);
 }
 /// Takes for each window the element of `values`, which lie as the input, where it selects; 0 for a
 /// window of padding alone. Communication: none. Throws as select_and_scatter.

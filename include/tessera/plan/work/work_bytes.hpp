@@ -7,9 +7,12 @@
 ///     Index bytes = detail::work_bytes(plan, step, at);
 ///
 /// Laws: kernels that work on the host allocate no memory that grows with a tensor, but for
-/// convolutions, whose libraries do (kernel/convolve/convolve.hpp).
+/// convolutions: those take, and those of float and half types keep for the next one, at most two
+/// copies of each operand and of the result on this process, half types as float. Libraries of
+/// products keep up to 20 MiB. The program tests/run/allocations.cpp counts both.
 #include <tessera/plan/work/indexed_work.hpp>
 #include <tessera/plan/work/sort_work.hpp>
+#include <tessera/plan/work/window_work.hpp>
 
 namespace tessera::detail {
 
@@ -23,6 +26,8 @@ constexpr Index work_bytes(const Plan& plan, const Step& step, const Coordinates
     case StepKind::sort:
     case StepKind::order:
       return sort_work(plan, step, at).scratch_bytes(unit(), step.in.size() > 1);
+    case StepKind::select_and_scatter:  // what each window selects
+      return saturating_mul(volume(select_work(plan, step, at).source), 8);
     case StepKind::find:  // each row's extreme value
       if (step.in.size() > 1) return 0;
       return saturating_mul(block_volume(out.extents, out.sharding, plan.mesh, at), unit());

@@ -286,7 +286,7 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
     case StepKind::select_and_scatter:
       return tessera::detail::select_and_scatter(type, plan.reduction == Reduction::max,
                                                  *std::get_if<LocalSelectScatter>(&kernel.work), in,
-                                                 second, out);
+                                                 second, at.scratch, out);
     case StepKind::select_and_gather:
       return tessera::detail::select_and_gather(type, plan.reduction == Reduction::max,
                                                 *std::get_if<LocalReduceWindow>(&kernel.work), in,
