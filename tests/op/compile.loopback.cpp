@@ -329,7 +329,7 @@ TEST_CASE("random functions, compiled: values, payload and memory") {
 }
 
 TEST_CASE("random gradients, compiled, of operators of several results too") {
-  support::on_every_mesh("compiled gradients", 93, 24, 2, support::some_gradient_case);
+  support::on_every_mesh("compiled gradients", 93, 12, 2, support::some_gradient_case);
 }
 
 TEST_CASE("functions of every form: tensors, tuples, structs, nothing, and what is called within") {

@@ -47,7 +47,8 @@ std::string wrong_convolution(const std::shared_ptr<MeshCore>& mesh, Index n, co
 
 }  // namespace
 
-TEST_CASE("every small convolution in one dimension equals plain loops, on 1 to 5 processes") {
+TEST_CASE("every small convolution in one dimension equals plain loops") {
+  // Each is on two of 1 to 5 processes.
   std::mutex mutex;
   std::vector<std::string> wrong;
   long cases = 0;
@@ -59,7 +60,7 @@ TEST_CASE("every small convolution in one dimension equals plain loops, on 1 to 
       Index last = -1;
       int number = 0;
       test::for_each_window(9, [&](Index n, const Window& w) {
-        if (++number % share != 0) return;
+        if (++number % share != 0 || (number + parts) % 5 > 1) return;
         if (detail::result_extent(n, w) < 1) return;  // refused: the window does not fit
         if (n != last) mesh = make_mesh_core(world, MeshShape{parts}, axis_names(1), options);
         last = n;
@@ -72,5 +73,5 @@ TEST_CASE("every small convolution in one dimension equals plain loops, on 1 to 
   MESSAGE(cases << " cases");
   for (std::size_t i = 0; i < wrong.size() && i < 5; ++i) MESSAGE(wrong[i]);
   CHECK(wrong.empty());
-  CHECK(cases > 80000 / share);
+  CHECK(cases > 32000 / share);
 }

@@ -164,13 +164,13 @@ template <class T> class WindowCases {
                     a, out)(run, noted(plan), expected, tolerance(40 * terms_summed));
   }
 
-  /// A reduce-window, or its gradient.
+  /// A reduce-window, its gradient, or the gradient of that.
   std::string window() {
     const int rank = 1 + random_.below(3);
-    const int which = random_.below(3);
+    const int which = random_.below(4);
     const bool tiles = rank > 1 && random_.chance(30);
     const Reduction kind =
-        which == 2 ? Reduction::max
+        which >= 2 ? Reduction::max
                    : random_.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
     TensorDesc x{dtype_of<T>, {}, some_sharding(random_, rank, shape_.rank())};
     WindowSettings s;
@@ -200,7 +200,8 @@ template <class T> class WindowCases {
     const Whole<T> values = whole_input<T>(x, shape_, 1), source = whole_input<T>(dy, shape_, 2);
     const Extents xs = row_major_strides(x.extents), ys = row_major_strides(made);
     Whole<T> reduced(made, kind == Reduction::sum ? T{} : detail::identity<T>(kind)),
-        scattered(x.extents), summed(x.extents);
+        scattered(x.extents), summed(x.extents), gathered(made);
+    const Whole<T> others = whole_input<T>(x, shape_, 3);
     for_each_index(made, [&](const Extents& at) {
       const Index out = dot(at, ys);
       Index best = -1;
@@ -222,6 +223,7 @@ template <class T> class WindowCases {
         summed[in] += source[out];
       });
       if (best >= 0) scattered[best] += source[out];
+      if (best >= 0) gathered[out] = others[best];
     });
     const Sharding out =
         tiles || random_.chance(50) ? x.sharding : some_sharding(random_, rank, shape_.rank());
@@ -249,10 +251,20 @@ template <class T> class WindowCases {
           noted(detail::plan_reduce_window(Reduction::sum, turned(windows, x.extents), dy, out,
                                            shape_, mesh_->process(), options)),
           summed, tolerance(100));
+    if (which == 3) {
+      TensorDesc other = tensor(x.extents);
+      if (tiles && random_.chance(50)) other.sharding = x.sharding;
+      const DynamicTensor c = stored(other, 3);
+      return trial<T>("select and gather " + text + " of " + describe(other, shape_), x, out)(
+          [&] { return select_and_gather<Max>(a, c, s, out); },
+          noted(detail::plan_select(true, true, windows, x, other, out, shape_, mesh_->process(),
+                                    options)),
+          gathered, tolerance(100));
+    }
     return trial<T>("select and scatter " + text + " of " + describe(dy, shape_), x, out)(
         [&] { return select_and_scatter<Max>(a, b, s, out); },
-        noted(detail::plan_select_and_scatter(true, windows, x, dy, out, shape_, mesh_->process(),
-                                              options)),
+        noted(detail::plan_select(false, true, windows, x, dy, out, shape_, mesh_->process(),
+                                  options)),
         scattered, tolerance(100));
   }
 

@@ -375,8 +375,9 @@ TEST_CASE("windows communicate no more than they must") {
   const auto select = [](const WindowSettings& s, const TensorDesc& x, const Sharding& source,
                          const Sharding& out, const MeshShape& mesh) {
     const WindowList list = detail::windows_of(s, x.rank());
-    return detail::plan_select_and_scatter(
-        true, list, x, {DType::f32, detail::windowed_extents(x.extents, list), source}, out, mesh);
+    return detail::plan_select(false, true, list, x,
+                               {DType::f32, detail::windowed_extents(x.extents, list), source}, out,
+                               mesh);
   };
   within("P9",
          select({.size = {3, 2}, .stride = {3, 2}, .high = {1, 0}},
@@ -506,7 +507,7 @@ TEST_CASE("windows and select-and-scatter take corners dimension by dimension to
       return detail::plan_reduce_window(Reduction::max, windows, x, x.sharding, mesh, p, options);
     };
     const auto select = [&](int p) {
-      return detail::plan_select_and_scatter(true, windows, x, x, x.sharding, mesh, p, options);
+      return detail::plan_select(false, true, windows, x, x, x.sharding, mesh, p, options);
     };
     CHECK(reduce(4).count(Collective::exchange) == (price > 0 ? 2 : 1));
     CHECK(reduce(4).messages() == (price > 0 ? 4 : 8));

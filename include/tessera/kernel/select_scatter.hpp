@@ -42,7 +42,8 @@ template <class T> struct SelectedOf {
   }
 };
 
-/// Finds the tap that each window selects, or -1; or, with `values`, their element there, or 0.
+/// Finds the tap that each window selects, or -1; or, without `selected`, the element of `values`
+/// there, or 0.
 template <class T> struct SelectTaps {
   WindowRows shape;
   bool greatest;
@@ -58,7 +59,7 @@ template <class T> struct SelectTaps {
       } else {
         SelectedOf<T> best{greatest};
         ResultTaps walk(shape, i);
-        for (Index tap, from; walk.next(tap, from);) best.take(in[from], values ? from : tap);
+        for (Index tap, from; walk.next(tap, from);) best.take(in[from], gathers() ? from : tap);
         write(i, best.at);
       }
     }
@@ -71,17 +72,18 @@ template <class T> struct SelectTaps {
     for (RowTap t; walk.next(t);)
       for (Index j = 0; j < t.count; ++j) {
         const Index from = t.from + j * t.hop;
-        best[t.to + j * t.step].take(in[from], values ? from : t.tap);
+        best[t.to + j * t.step].take(in[from], gathers() ? from : t.tap);
       }
     for (Index j = 0; j < hi - lo; ++j) write(row * shape.width() + lo + j, best[j].at);
   }
 
  private:
+  KOKKOS_FUNCTION bool gathers() const { return selected == nullptr; }
   KOKKOS_FUNCTION void write(Index i, Index at) const {
-    if (values == nullptr)
-      selected[i] = at;
-    else
+    if (gathers())
       out[i] = at < 0 ? T{} : values[at];
+    else
+      selected[i] = at;
   }
 };
 
