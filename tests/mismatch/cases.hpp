@@ -312,6 +312,14 @@ inline const Deviation different_calls[] = {
        reduce<Sum>("i->", DynamicTensor(x), whole(0));
      },
      "sum i-> of", "sum i-> of"},
+    {"what a halo tensor is made of",
+     [](const Part& p) {
+       const auto x = make_halo(DynamicMesh(p.mesh()), {6, 6}, Sharding{{0}, {}},
+                                Halo{{1, 1, Boundary::constant}, {}}, p.odd ? 2.0 : 1.0);
+       x.exchange();
+       reduce<Sum>("ij->", DynamicTensor(x), whole(0));
+     },
+     "halo_exchange of double 6x6", "halo_exchange of double 6x6"},
 };
 
 /// Meshes that are not alike: found when they are made, at every check level.

@@ -281,7 +281,7 @@ HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Ex
   const detail::CallSite site{"make_halo", where};
   const typename A::value_type element = value.at(site);
   detail::use_tensor_of<typename A::value_type>();
-  HaloTensor<A> made(detail::make_halo_core(mesh.core(), desc, halo, site), halo);
+  HaloTensor<A> made(detail::make_halo_core(mesh.core(), desc, halo, site, &element), halo);
   if (!mesh.dry()) detail::fill(made.view().data(), made.box().size(), element);
   return made;
 }
@@ -295,7 +295,7 @@ template <class T = void, Scalar S>
     const E element = detail::scalar_as<E>(value, site);
     detail::use_element<E>();
     const TensorDesc desc{dtype_of<E>, extents, sharding};
-    DynamicHaloTensor made(detail::make_halo_core(mesh.core(), desc, halo, site), halo);
+    DynamicHaloTensor made(detail::make_halo_core(mesh.core(), desc, halo, site, &element), halo);
     if (!mesh.dry()) detail::fill(made.block().core.template data<E>(), made.box().size(), element);
     return made;
   }

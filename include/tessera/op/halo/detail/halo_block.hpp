@@ -93,16 +93,20 @@ inline void exchange(HaloBlock& block, bool adjoint, CallSite site) {
   finish_exchange(block, adjoint, site);
 }
 
-/// Returns an extended block of unspecified contents.
+/// Returns an extended block of unspecified contents; `value`, which its maker then gives every
+/// element, is compared between processes by the next operator.
 inline TensorCore make_halo_core(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
-                                 const Halo& halo, CallSite site) {
+                                 const Halo& halo, CallSite site, const void* value = nullptr) {
   TensorCore::check_desc(*mesh, desc, site.where);
   require(ops::HaloExchange{{halo}}, {desc}, *mesh, site);
   const Box box =
       needed(halo_region(desc.extents, desc.sharding, halo), mesh->shape(), mesh->coordinates());
+  ToldNumbers told;
+  if (value != nullptr) told.add_bytes(value, size_of(desc.type), false);
   return TensorCore::born(
       {mesh, desc,
-       make_storage(mesh, saturating_mul(box.size(), static_cast<Index>(size_of(desc.type))))});
+       make_storage(mesh, saturating_mul(box.size(), static_cast<Index>(size_of(desc.type))))},
+      told.any() ? told.digest() : 0);
 }
 
 }  // namespace tessera::detail
