@@ -93,7 +93,7 @@ TEST_CASE("safetensors: what is not sound is refused with the reason") {
        "has a dtype without a name"},
       {"{" + tensor("x", R"("dtype":"F8_E4M3","shape":[24],"data_offsets":[0,23])") + "}",
        "promises 23 bytes of elements and 24 are there"},
-      {"{\"__metadata__\":nul," + tensor("x", floats) + "}", "where an object should begin"},
+      {"{\"__metadata__\":nul," + tensor("x", floats) + "}", "value of \"__metadata__\" is broken"},
       {"{" + tensor("x", R"("dtype":"F32","shape":[2,-3],"data_offsets":[0,24])") + "}",
        "not a list of sizes"},
       {"{" + tensor("x", R"("dtype":"F32","shape":[9999999999,9999999999],"data_offsets":[0,24])") +
@@ -110,7 +110,8 @@ TEST_CASE("safetensors: what is not sound is refused with the reason") {
        "the tensor before it ends at 0"},
       {"{" + tensor("x", R"("dtype":"U8","shape":[23],"data_offsets":[0,23])") + "}",
        "promises 23 bytes of elements and 24 are there"},
-      {"{\"__metadata__\":{\"a\":1}," + tensor("x", floats) + "}", "metadata \"a\" is not a text"},
+      {"{\"__metadata__\":{\"a\":+1}," + tensor("x", floats) + "}", "value of \"a\" is broken"},
+      {"{\"version\":[1," + tensor("x", floats) + "}", "value of \"version\" is broken"},
       {"{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}," + tensor("x", floats) + "}",
        "metadata \"a\" stands twice"},
       {"{\"\\ud83d\":{" + floats + "}}", "where a name should stand"},
@@ -135,6 +136,12 @@ TEST_CASE("safetensors: what other writers put there is passed by") {
     return read;
   };
   CHECK(header("{\"__metadata__\":null," + tensor("x", floats) + "}", 24).metadata.empty());
+  CHECK(header("{\"version\":2,\"tags\":[\"a\"]," + tensor("x", floats) + "}", 24).find("x") !=
+        nullptr);
+  const SafetensorsHeader facts = header(
+      "{\"__metadata__\":{\"a\":null,\"b\":1.5,\"c\":\"d\",\"e\":{}}," + tensor("x", floats) + "}",
+      24);
+  CHECK(facts.metadata == std::map<std::string, std::string>{{"c", "d"}});
   const std::string more =
       R"(,"more":{"a":[1,-2.5e-3,0,1E+9,true,false,null,{}],"b":"]}","c":[]},"less":0.5)";
   CHECK(header("{" + tensor("x", floats + more) + "}", 24).find("x")->shape ==

@@ -99,11 +99,13 @@ class SafetensorsParser {
   /// Returns the fault, or nothing.
   std::string parse(SafetensorsHeader& header) {
     std::string fault = json_.object([&](const std::string& key) {
-      if (key == "__metadata__" && json_.null()) return std::string();
+      // What is no tensor and no fact is passed by.
+      if (!json_.begins('{')) return skipped(key);
       if (key == "__metadata__")
         return json_.object([&](const std::string& name) {
+          if (!json_.begins('"')) return skipped(name);
           std::string value;
-          if (!json_.quoted(value)) return "metadata \"" + printable(name) + "\" is not a text";
+          if (!json_.quoted(value)) return "metadata \"" + printable(name) + "\" is broken";
           return header.metadata.emplace(name, std::move(value)).second
                      ? std::string()
                      : "metadata \"" + printable(name) + "\" stands twice";
@@ -116,6 +118,9 @@ class SafetensorsParser {
   }
 
  private:
+  std::string skipped(const std::string& key) {
+    return json_.skip_value() ? "" : "its value of \"" + printable(key) + "\" is broken";
+  }
   std::string tensor(SafetensorsEntry& entry) {
     const std::string named = "its tensor \"" + printable(entry.name) + "\" ";
     bool dtype = false, shape = false, offsets = false;

@@ -77,10 +77,10 @@ class JsonReader {
       if (take_word(word)) return true;
     return skip_number();
   }
-  /// Reads null, where it stands.
-  bool null() {
+  /// Returns whether a value begins so: '{' or '"'.
+  bool begins(char c) {
     skip();
-    return take_word("null");
+    return next_ < text_.size() && text_[next_] == c;
   }
   /// Returns whether nothing but space is left.
   bool ended() {
