@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Gradients of norms and standard deviations where they are 0: PyTorch's, which are 0. Gradients of
-// triangles, whose other elements do not matter.
+// triangles, whose other elements do not matter. Gradients of half types that
+// several readers give, against the same in double, rounded.
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include <tessera/grad.hpp>
+#include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
 
 #include "grad/typed.hpp"
@@ -82,4 +84,59 @@ TEST_CASE("no gradient passes outside a triangle, NaN and infinite ones neither"
     of(half{});
   });
 }
+/// The gradients of functions that read a tensor several times, which add `big`, ones and twos.
+template <class T> std::vector<double> of_several(const ProcessMesh<Grid>& mesh, double big) {
+  const auto u = full<Tensor<T, data>>(mesh, {6}, T(1.0)), one = u;
+  const auto b = full<Tensor<T, data>>(mesh, {6}, T(big)), half_of_b = b * T(0.5);
+  const auto thrice = from_function<Tensor<T, data>>(
+      mesh, {18}, [big](const GlobalIndex& i) { return T(i[0] < 6 ? big : 1.0); });
+  std::vector<double> all;
+  const auto add = [&](const auto& gradient) {
+    for (const T x : to_host(gradient).values) all.push_back(static_cast<double>(x));
+  };
+  const auto by = [&](const auto& f) {
+    const auto gradient = [&](const auto& v) { return value_and_grad(f)(v).gradient; };
+    add(gradient(u));
+    add(compile(gradient)(u));
+  };
+  by([&](const auto& v) { return sum(v * b) + sum(v) + sum(v); });
+  by([&](const auto& v) { return sum(concatenate<0>(v, v, v) * thrice); });
+  by([&](const auto& v) {
+    return einsum<"i,i->">(v, b) + einsum<"i,i->">(v, one) + einsum<"i,i->">(v, one);
+  });
+  by([&](const auto& v) {
+    return sum(slice(v, {0}, {5}) * T(big)) + sum(slice(v, {2}, {6})) + sum(slice(v, {2}, {5}));
+  });
+  by([&](const auto& v) {
+    const auto parts = slices<0>(v, {{0}, {2}, {2}}, {{5}, {6}, {5}});
+    return sum(parts[0] * T(big)) + sum(parts[1]) + sum(parts[2]);
+  });
+  // The gradient by u of its own gradient's sum.
+  by([&](const auto& v) {
+    return sum(value_and_grad([&](const auto& w) {
+                 return sum(w * w * half_of_b) + sum(w * w) + sum(w) + sum(w);
+               })(v)
+                   .gradient);
+  });
+  return all;
+}
+template <class T> void rounds_once(const ProcessMesh<Grid>& mesh, double big) {
+  const std::vector<double> exact = of_several<double>(mesh, big), made = of_several<T>(mesh, big);
+  REQUIRE(made.size() == exact.size());
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    CAPTURE(i);
+    CHECK(made[i] == static_cast<double>(static_cast<T>(exact[i])));
+  }
+}
+
+TEST_CASE("gradients of half types that several readers give are added wider and rounded once") {
+  for (const int processes : {1, 4})
+    run_loopback(processes, [&](std::shared_ptr<Transport> world) {
+      const auto mesh =
+          processes == 1 ? make_mesh<Grid>(world, 1, 1) : make_mesh<Grid>(world, 2, 2);
+      rounds_once<half>(mesh, 2048);
+      rounds_once<bfloat16>(mesh, 256);
+    });
+}
+
 }  // namespace

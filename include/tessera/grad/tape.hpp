@@ -118,10 +118,14 @@ class Tape final : public Taker, public ViewWatch {
   /// Changes the adjoints of products whose sums are finished together.
   TESSERA_FUNCTION void leave_sums_open();
   TESSERA_FUNCTION void run_back(Node& node, std::size_t number_of_node);
-  TESSERA_FUNCTION void run_stated(const Node& node, const std::vector<TensorCore>& cotangents,
-                                   CallSite site);
+  TESSERA_FUNCTION void run_stated(const Node& node, std::size_t number_of_node,
+                                   const std::vector<TensorCore>& cotangents, CallSite site);
   void require_unwritten(const Node& node, const Kept& kept);
-  void add_gradient(int number, const TensorCore& given, CallSite site, bool left_open = false);
+  /// Adds a gradient of a value; `last`: no other follows.
+  void add_gradient(int number, const TensorCore& given, CallSite site, bool left_open = false,
+                    bool last = false);
+  /// Returns whether the gradient by an operand of a node is the last of that operand's value.
+  bool gives_last(const Node& node, std::size_t number_of_node, std::size_t operand) const;
   /// Returns the sum of all gradients of a value that have come, finished as it is wanted;
   /// undefined where none has.
   TESSERA_FUNCTION TensorCore total(int number, CallSite site);
@@ -144,6 +148,7 @@ class Tape final : public Taker, public ViewWatch {
   std::unordered_map<const Storage*, int> writes_;
   std::vector<Node> nodes_;
   std::vector<std::vector<TensorCore>> sums_;  ///< of each number's gradients: one for a sharding
+  std::vector<DType> types_;                   ///< of each number's gradient
   std::vector<Sharding> wanted_;  ///< under which each number's gradient is, perhaps unfinished
   std::vector<std::size_t> last_reader_;  ///< of each number: the node that gives its last gradient
 };

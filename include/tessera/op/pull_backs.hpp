@@ -62,6 +62,14 @@ template <class U> struct Converted {
       return Cast<U>{}(x);
   }
 };
+/// a + b as an element of type R, computed in the wider of the types in which theirs are.
+template <class R> struct AddAs {
+  static constexpr std::string_view name = "Add";
+  template <class A, class B>
+  KOKKOS_FORCEINLINE_FUNCTION R operator()(const A& a, const B& b) const {
+    return static_cast<R>(static_cast<ComputeType<A>>(a) + static_cast<ComputeType<B>>(b));
+  }
+};
 
 }  // namespace fn
 

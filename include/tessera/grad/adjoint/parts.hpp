@@ -62,6 +62,26 @@ inline std::shared_ptr<const OwnedFunction> conversion(DType from, DType to) {
   });
 }
 
+/// sum + x as elements `to`, for x of elements `of`: those of half types are added in float, and a
+/// sum of them may be float itself.
+inline std::shared_ptr<const OwnedFunction> addition(DType sum, DType of, DType to) {
+  if (sum == of && of == to) return function_of<2>(of, fn::Add{});
+  return with_gradient_type(of, [&](auto x) -> std::shared_ptr<const OwnedFunction> {
+    using T = decltype(x);
+    if constexpr (sizeof(T) == 2) {
+      if (to == of)
+        return std::make_shared<OwnedFunction>(LoopRunner<T, fn::AddAs<T>, float, T>::kernel({}));
+      if (sum == of)
+        return std::make_shared<OwnedFunction>(
+            LoopRunner<float, fn::AddAs<float>, T, T>::kernel({}));
+      return std::make_shared<OwnedFunction>(
+          LoopRunner<float, fn::AddAs<float>, float, T>::kernel({}));
+    } else {
+      return nullptr;
+    }
+  });
+}
+
 /// Letters for the dimensions of a tensor.
 inline Term letters_of(const TensorDesc& x) { return default_labels(x.rank()); }
 
@@ -108,19 +128,23 @@ inline AdjointValue converted(AdjointBuilder& build, AdjointValue v, DType type)
   return mapped(build, {{letters}, letters}, {v}, type, x.sharding, conversion(x.type, type));
 }
 
-/// Runs f on tensors of equal descriptions; the result has the same.
+/// Runs f on tensors of equal extents and shardings; the result has the same, and elements `type`.
 inline TensorCore applied(const std::shared_ptr<const OwnedFunction>& f,
-                          const OperandList& operands, CallSite site) {
+                          const OperandList& operands, DType type, CallSite site) {
   const TensorCore& first = *operands[0];
   Terms terms;
   terms.result = letters_of(first.desc());
   for (int k = 0; k < operands.size(); ++k) terms.operands.push_back(terms.result);
-  const ops::Map map{terms, first.type(), Linearity::linear, first.sharding()};
+  const ops::Map map{terms, type, Linearity::linear, first.sharding()};
   return run({map, operands, site, {.kernel = f->kernel()}});
 }
 /// The same elements in memory of their own.
 inline TensorCore copied(const TensorCore& x, CallSite site) {
-  return applied(conversion(x.type(), x.type()), {&x}, site);
+  return applied(conversion(x.type(), x.type()), {&x}, x.type(), site);
+}
+/// The same elements as another type.
+inline TensorCore converted(const TensorCore& x, DType type, CallSite site) {
+  return x.type() == type ? x : applied(conversion(x.type(), type), {&x}, type, site);
 }
 /// Makes a tensor of equal elements.
 inline TensorCore filled(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,

@@ -49,18 +49,16 @@ inline AdjointValue sliced(AdjointBuilder& build, AdjointValue v, const Slice& p
                            const Sharding& out) {
   return build.add(ops::Slice{{{part}}, out}, {v});
 }
-/// The sum of two values, either of which may be nothing.
-inline AdjointValue plus(AdjointBuilder& build, AdjointValue a, AdjointValue b) {
-  if (!a.known()) return b;
-  if (!b.known()) return a;
-  return mapped(build, {a, b}, function_of<2>(build.desc(a).type, fn::Add{}));
-}
-
 inline void adjoint_of(const ops::Slice& op, AdjointBuilder& build) {
   const TensorDesc to = build.gradient_of(0);
-  AdjointValue sum;
-  for (int k = 0; k < op.parts.size(); ++k)
-    sum = plus(build, sum, padded(build, build.cotangent(k), op.parts[k], to));
+  AdjointValue sum = padded(build, build.cotangent(0), op.parts[0], to);
+  const Term all = letters_of(to);
+  for (int k = 1; k < op.parts.size(); ++k) {
+    const AdjointValue part = padded(build, build.cotangent(k), op.parts[k], to);
+    const DType type = k + 1 < op.parts.size() ? facts_of(to.type).compute : to.type;
+    sum = mapped(build, {{all, all}, all}, {sum, part}, type, to.sharding,
+                 addition(build.desc(sum).type, to.type, type));
+  }
   build.set(0, sum);
 }
 inline void adjoint_of(const ops::Pad& op, AdjointBuilder& build) {

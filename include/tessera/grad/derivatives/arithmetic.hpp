@@ -8,6 +8,7 @@
 /// Laws: where the larger of two is asked for and both are equal, each counts one half, as in JAX.
 #include <tessera/grad/derivatives/slope.hpp>
 #include <tessera/kernel/functions/rounding.hpp>
+#include <tessera/op/pull_backs.hpp>
 
 namespace tessera {
 namespace fn {
@@ -45,6 +46,7 @@ struct NegativeFloor : detail::OfValues<NegativeFloor> {
 
 template <> struct Derivative<fn::Add, 0> : UnitSlope {};
 template <> struct Derivative<fn::Add, 1> : UnitSlope {};
+template <class R, int I> struct Derivative<fn::AddAs<R>, I> : UnitSlope {};
 template <> struct Derivative<fn::Subtract, 0> : UnitSlope {};
 template <> struct Derivative<fn::Subtract, 1> : MinusSlope {};
 template <> struct Derivative<fn::Negate, 0> : MinusSlope {};

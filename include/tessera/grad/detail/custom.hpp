@@ -110,12 +110,13 @@ inline TensorCore checked_gradient(const TensorCore& g, const TensorDesc& of, Ca
 }
 
 /// The gradients of a call whose adjoint is given.
-TESSERA_FUNCTION void Tape::run_stated(const Node& node, const std::vector<TensorCore>& cotangents,
-                                       CallSite site) {
+TESSERA_FUNCTION void Tape::run_stated(const Node& node, std::size_t number_of_node,
+                                       const std::vector<TensorCore>& cotangents, CallSite site) {
   const std::vector<TensorCore> gradients = node.back(cotangents);
   for (std::size_t i = 0; i < node.operands.size(); ++i)
     if (node.operands[i] >= 0 && gradients[i].defined())
-      add_gradient(node.operands[i], checked_gradient(gradients[i], node.given[i], site), site);
+      add_gradient(node.operands[i], checked_gradient(gradients[i], node.given[i], site), site,
+                   false, gives_last(node, number_of_node, i));
 }
 
 }  // namespace tessera::detail

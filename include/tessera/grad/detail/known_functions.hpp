@@ -108,6 +108,11 @@ template <class T> void add_reals(KnownFunctions& all) {
   all.unary<T, fn::Floor, fn::Ceil, fn::Round, fn::Trunc, fn::Sign, fn::ClampTo<T>>();
   all.binary<T, fn::Maximum, fn::Minimum, fn::Pow, fn::LogAddExp, fn::Atan2, fn::Remainder>();
   all.add<2, T, fn::Clamp, T, T, T>();
+  if constexpr (sizeof(T) == 2) {  // sums of gradients
+    all.add<1, float, fn::AddAs<float>, T, T>();
+    all.add<1, float, fn::AddAs<float>, float, T>();
+    all.add<1, T, fn::AddAs<T>, float, T>();
+  }
   using C = ComputeType<T>;
   all.add<1, T, VarianceBack, C, T, C>();
   all.add<2, C, SquaredSize, T>();

@@ -20,6 +20,7 @@ inline const Storage* memory_of(const TensorCore& x) { return x.storage()->root(
 inline int Tape::add_value(const TensorCore& x, const Sharding* under) {
   const int number = static_cast<int>(sums_.size());
   sums_.emplace_back();
+  types_.push_back(x.type());
   wanted_.push_back(under != nullptr ? *under : x.sharding().finished());
   Memory& memory = memories_[memory_of(x)];
   memory.storage = x.storage();
@@ -271,6 +272,14 @@ inline void Tape::require_unwritten(const Node& node, const Kept& kept) {
                      node.where);
 }
 
+inline bool Tape::gives_last(const Node& node, std::size_t number_of_node,
+                             std::size_t operand) const {
+  const int number = node.operands[operand];
+  for (std::size_t i = operand + 1; i < node.operands.size(); ++i)
+    if (node.operands[i] == number) return false;
+  return last_reader_[static_cast<std::size_t>(number)] == number_of_node;
+}
+
 TESSERA_FUNCTION void Tape::run_back(Node& node, std::size_t number_of_node) {
   const CallSite site{node.label, node.where};
   std::vector<TensorCore> cotangents;
@@ -303,7 +312,7 @@ TESSERA_FUNCTION void Tape::run_back(Node& node, std::size_t number_of_node) {
     for (const Kept& kept : node.kept) require_unwritten(node, kept);
     for (std::size_t k = 0; k < cotangents.size(); ++k)
       if (node.results[k] >= 0) (void)cotangent(k);
-    run_stated(node, cotangents, site);
+    run_stated(node, number_of_node, cotangents, site);
     return finish();
   }
   const std::vector<AdjointStep>& steps = node.adjoint.steps;
@@ -352,7 +361,8 @@ TESSERA_FUNCTION void Tape::run_back(Node& node, std::size_t number_of_node) {
   for (std::size_t i = 0; i < node.operands.size(); ++i)
     if (const AdjointValue g = node.adjoint.gradients[static_cast<int>(i)];
         node.operands[i] >= 0 && g.known())
-      add_gradient(node.operands[i], value(g), site, (node.adjoint.left_open >> i & 1) != 0);
+      add_gradient(node.operands[i], value(g), site, (node.adjoint.left_open >> i & 1) != 0,
+                   gives_last(node, number_of_node, i));
   made.clear();
   finish();
 }

@@ -17,13 +17,6 @@
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {
-namespace detail {
-template <class Sum> struct AddAs {
-  template <class T> KOKKOS_FUNCTION Sum operator()(Sum sum, T x) const {
-    return sum + static_cast<Sum>(x);
-  }
-};
-}  // namespace detail
 
 class GradientSum {
  public:
@@ -44,7 +37,7 @@ class GradientSum {
     const double part = 1 / static_cast<double>(std::exchange(batches_, 0));
     for (const TensorCore& sum : std::exchange(sums_, {}))
       means.emplace_back(detail::applied(detail::function_of<1>(sum.type(), fn::Scale{part}),
-                                         {&sum}, {"gradient sum", where}));
+                                         {&sum}, sum.type(), {"gradient sum", where}));
     return means;
   }
 
@@ -70,7 +63,7 @@ class GradientSum {
     return detail::with_real_type(x.type(), [&](auto zero) {
       using T = decltype(zero);
       using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      return detail::map_letters<Wide, T>({{all, all}, all}, detail::AddAs<Wide>{}, {&sum, &x},
+      return detail::map_letters<Wide, T>({{all, all}, all}, fn::AddAs<Wide>{}, {&sum, &x},
                                           sum.sharding(), site);
     });
   }

@@ -112,14 +112,6 @@ Updated update_elements_of(const Share& share, const F& f) {
   return updated;
 }
 
-/// Returns the same elements as another type.
-inline TensorCore converted(const TensorCore& x, DType type, CallSite site) {
-  if (x.type() == type) return x;
-  const Term all = letters_of(x.desc());
-  const ops::Map map{{{all}, all}, type, Linearity::pointwise, x.sharding()};
-  return run({map, {&x}, site, {.kernel = conversion(x.type(), type)->kernel()}});
-}
-
 /// The same for the share's types. `Trust`: f takes the factor of the rate, too. In one pass over
 /// memory, but where the gradient is neither of the weight's type nor of the narrow one: then it,
 /// or the narrow weight, is converted in another pass.
