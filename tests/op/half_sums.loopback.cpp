@@ -4,6 +4,8 @@
 // that costs, and who asks for less.
 #include "op/half_sums.hpp"
 
+#include <algorithm>
+
 #include "support/grid.hpp"
 
 namespace {
@@ -114,4 +116,84 @@ TEST_CASE("what parts in float cost") {
   const Plan look_up = ops::Take{parse("vm,n->nm"), OutOfRange::clamp, whole}.plan(
       {{DType::f16, {4096, 8}, rows}, {DType::i32, {16}, Sharding{{}}}}, {MeshShape{4}, 0, {}});
   for (const Slot& slot : look_up.slots) CHECK(slot.desc.type != DType::f32);
+  // An epilogue's product is one tensor of floats more.
+  const auto peak = [&](bool epilogue) {
+    return ops::Einsum{parse("ik,kj->ij"), whole, epilogue, DType::bf16}
+        .plan({{DType::bf16, {64, 64}, whole}, {DType::bf16, {64, 64}, whole}},
+              {MeshShape{1}, 0, {}})
+        .peak_bytes;
+  };
+  CHECK(peak(true) - peak(false) == 4 * 64 * 64);
+}
+
+namespace {
+/// A number and 1, whose sum T has not, at the ends of each row.
+template <class T> struct Ends {
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    return static_cast<T>(i[1] == 0 ? big<T> : i[1] == 5 ? 1.0f : 0.0f);
+  }
+};
+/// product + extra - 1 of its own element type.
+template <class T> struct LessOne {
+  KOKKOS_FUNCTION T operator()(T product, T extra) const { return product + extra - T(1.0f); }
+};
+/// What is made of products big + 1 beside a tensor of `y`.
+template <class T> void check_products(const ProcessMesh<Grid>& mesh, float y) {
+  const auto a = from_function<Tensor<T, data, model>>(mesh, {3, 6}, Ends<T>{});
+  const auto b = full<Tensor<T, model, _>>(mesh, {6, 4}, T(1.0f));
+  const auto c = full<Tensor<T, data, _>>(mesh, {3, 4}, T(y));
+  const auto bias = full<Tensor<T, _>>(mesh, {4}, T(y));
+  const float product = big<T> + 1;
+  CAPTURE(y);
+  const auto holds = [&](const auto& made, float exact) {
+    for (const auto x : to_host(made).values) {
+      using Made = std::remove_const_t<decltype(x)>;
+      CHECK(static_cast<float>(x) == static_cast<float>(static_cast<Made>(exact)));
+    }
+  };
+  for (const float alpha : {1.0f, 0.5f, 3.0f})
+    for (const float beta : {1.0f, -2.0f, 0.0f}) {
+      auto typed = c * T(1.0f);
+      einsum_into<"ik,kj->ij">(typed, a, b, alpha, beta);
+      holds(typed, alpha * product + beta * y);
+      const auto dynamic = DynamicTensor(c * T(1.0f));
+      einsum_into<T>("ik,kj->ij", dynamic, DynamicTensor(a), DynamicTensor(b), alpha, beta);
+      CHECK(to_host<T>(dynamic).values == to_host(typed).values);
+    }
+  const auto by = [&](const auto& last) { return einsum<"ik,kj->ij">(a, b, last); };
+  holds(by(epilogue().bias(bias)), product + y);
+  holds(by(epilogue(fn::Relu{}).scale(0.5f).bias(bias).residual(c)),
+        std::max(0.5f * product + y, 0.0f) + y);
+  holds(by(then(fn::Subtract{}, bias)), product - y);
+  holds(by(then([](const auto& x, const auto& z) { return x * z; }, bias)), product * y);
+  holds(by(then(LessOne<float>{}, bias)), product + y - 1);  // which takes float
+  const T rounded = T(product);
+  holds(by(then(LessOne<T>{}, bias)), static_cast<float>(LessOne<T>{}(rounded, T(y))));
+}
+}  // namespace
+
+TEST_CASE("what is added to a product of half types, and acts on it, comes before it is rounded") {
+  MeshOptions tight;
+  tight.workspace_limit = 64;
+  for (const MeshOptions& options : {MeshOptions{}, tight})
+    for (const int processes : {1, 4})
+      run_loopback(processes, [&](std::shared_ptr<Transport> world) {
+        const auto sizes_of = processes == 1 ? sizes<Grid>(1, 1) : sizes<Grid>(2, 2);
+        const auto mesh = make_mesh<Grid>(world, sizes_of, options);
+        for (const float y : {1.0f, 3.0f, -2.0f}) {
+          check_products<half>(mesh, y);
+          check_products<bfloat16>(mesh, y);
+        }
+      });
+  // Where parts are as narrow as the type, so is their sum, and the function widens it.
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    MeshOptions options;
+    options.narrow_parts = true;
+    const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 2), options);
+    const auto a = from_function<Tensor<half, data, model>>(mesh, {3, 6}, Ends<half>{});
+    const auto b = full<Tensor<half, model, _>>(mesh, {6, 4}, half(1.0f));
+    const auto bias = full<Tensor<half, _>>(mesh, {4}, half(4.0f));
+    const auto made = einsum<"ik,kj->ij">(a, b, epilogue().scale(0.5f).bias(bias));
+    for (const half x : to_host(made).values) CHECK(static_cast<float>(x) == 1028);
+  });
 }

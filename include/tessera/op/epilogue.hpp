@@ -9,7 +9,10 @@
 ///     auto z = einsum<"ik,kj->ij">(a, c, then(Clip{}, limit));                   // any functor
 ///
 /// Laws: equals the same functions applied to the product one after the other, to rounding; the
-/// communication is the product's, and that of extras whose sharding differs from the result's.
+/// communication is the product's, and that of extras whose sharding differs from the result's. A
+/// product of half types is float until the function has acted, for 4 bytes of workspace an
+/// element, and what gathers it sends floats; the result is rounded once. Differentiated, the
+/// product is a tensor of its own, rounded to its type.
 #include <tuple>
 
 #include <tessera/kernel/functions/arithmetic.hpp>
@@ -187,8 +190,8 @@ auto einsum(const A& a, const B& b, const detail::ProductEpilogue<F, Extra...>& 
     detail::OperandList operands{&a.core(), &b.core()};
     std::apply([&](const auto&... extra) { (operands.push_back(&extra.core()), ...); },
                last.extras);
-    using Runner = detail::MapRunner<typename Typed::type, F, typename A::value_type,
-                                     typename Extra::value_type...>;
+    using Runner = detail::EpilogueRunner<typename Typed::type, F, typename A::value_type,
+                                          typename Extra::value_type...>;
     return typename Typed::result(detail::run({Typed::operation,
                                                operands,
                                                {E.view(), where, detail::bound<Typed, Bound>()},

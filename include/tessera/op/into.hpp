@@ -35,32 +35,37 @@ inline Extras into(const TensorCore& destination, const OperandList& operands) {
   return extras;
 }
 
-/// alpha times a product, plus beta times what it is added to. As BLAS: with alpha 0 the product
-/// does not matter, whatever it is.
-template <class T> struct AddScaled {
-  T alpha;
-  T beta;
-  KOKKOS_FUNCTION T operator()(T product) const {
-    return alpha == T{} ? T{} : fn::Multiply{}(alpha, product);
+/// alpha times a product, plus beta times what it is added to; elements T are computed in C. As
+/// BLAS: with alpha 0 the product does not matter, whatever it is.
+template <class T, class C = ComputeType<T>> struct AddScaled {
+  C alpha;
+  C beta;
+  template <class U> KOKKOS_FUNCTION U operator()(U product) const {
+    return static_cast<U>(scaled(product));
   }
-  KOKKOS_FUNCTION T operator()(T product, T old) const {
-    const T kept = fn::Multiply{}(beta, old);
-    return alpha == T{} ? kept : fn::Add{}(fn::Multiply{}(alpha, product), kept);
+  template <class U> KOKKOS_FUNCTION U operator()(U product, U old) const {
+    const C kept = fn::Multiply{}(beta, static_cast<C>(old));
+    return static_cast<U>(alpha == C{} ? kept : fn::Add{}(scaled(product), kept));
+  }
+
+ private:
+  template <class U> KOKKOS_FORCEINLINE_FUNCTION C scaled(U product) const {
+    return alpha == C{} ? C{} : fn::Multiply{}(alpha, static_cast<C>(product));
   }
 };
 
 template <class T>
 void accumulate(const Terms& terms, const TensorCore& c, const TensorCore& a, const TensorCore& b,
                 T alpha, T beta, CallSite site) {
-  const AddScaled<T> add{alpha, beta};
+  const AddScaled<T> add{static_cast<ComputeType<T>>(alpha), static_cast<ComputeType<T>>(beta)};
   if (beta == T{}) {  // as BLAS: what c holds is not read, NaN or not
     Extras extras = into(c);
-    if (!(alpha == T{1})) extras.kernel = MapRunner<T, AddScaled<T>, T>::kernel(add);
+    if (!(alpha == T{1})) extras.kernel = EpilogueRunner<T, AddScaled<T>, T>::kernel(add);
     (void)einsum(terms, a, b, c.sharding(), site, extras, {}, dtype_of<T>);
     return;
   }
   Extras extras = changing(c);
-  extras.kernel = MapRunner<T, AddScaled<T>, T, T>::kernel(add);
+  extras.kernel = EpilogueRunner<T, AddScaled<T>, T, T>::kernel(add);
   (void)einsum(terms, a, b, c.sharding(), site, extras, OperandList{&c}, dtype_of<T>);
 }
 

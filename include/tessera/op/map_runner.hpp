@@ -49,6 +49,35 @@ template <class R, class F, class... T> struct MapRunner {
   }
 };
 
+/// A function of a product in float and of extras, whose result is R: in float where it takes that,
+/// else of the product rounded to T.
+template <class R, class F, class T> struct OfWideProduct {
+  F f;
+  template <class... Extra>
+  KOKKOS_FUNCTION R operator()(float product, const Extra&... extra) const {
+    if constexpr (std::is_invocable_r_v<R, const F&, float, ComputeType<Extra>...>)
+      return f(product, static_cast<ComputeType<Extra>>(extra)...);
+    else
+      return f(static_cast<T>(product), extra...);
+  }
+};
+/// The same of the epilogue of a product: of half types the product is float.
+template <class R, class F, class T, class... Extra> struct EpilogueRunner {
+  static void run_wide(const void* f, const LocalMap& work, void* out, const void* const* in) {
+    if constexpr (Promotable<R, F, float, Extra...>) {
+      MapRunner<R, F, float, Extra...>::run(f, work, out, in);
+    } else {
+      const OfWideProduct<R, F, T> wide{*static_cast<const F*>(f)};
+      MapRunner<R, OfWideProduct<R, F, T>, float, Extra...>::run(&wide, work, out, in);
+    }
+  }
+  static MapKernel kernel(const F& f) {
+    MapKernel kernel = MapRunner<R, F, T, Extra...>::kernel(f);
+    if constexpr (is_short(dtype_of<T>)) kernel.run_wide = &run_wide;
+    return kernel;
+  }
+};
+
 /// The same of a derivative: compiled fast, and fast where its operands lie as its result does.
 template <class R, class F, class... T> struct LoopRunner {
   template <std::size_t... I>

@@ -17,7 +17,8 @@
 namespace tessera {
 
 /// Elementwise work on a product before it is delivered: f(product, extras...) -> elements of
-/// `type`. The extras' dimensions line up with the result's from the right.
+/// `type`. The extras' dimensions line up with the result's from the right. A product of half types
+/// is float.
 struct Epilogue {
   bool present = false;
   TensorDescs extras;
@@ -65,11 +66,12 @@ struct ProductMaker {
       if (form.travels[t] &&
           !before_gather(build, inputs[t], choice.shardings[t], t, loop, chopped))
         return -1;
-    // A sum that is not made at once is made of parts; where an operand is one, the other is
-    // widened too.
+    // An epilogue reads the sum before it is rounded. A sum that is not made at once is made of
+    // parts; where an operand is one, the other is widened too.
+    const DType read = epilogue.present ? facts_of(result.type).compute : result.type;
     const DType parts = sums_apart(build, inputs, made, form, loop)
                             ? build.options().parts_of(Reduction::sum, result.type)
-                            : result.type;
+                            : read;
     const bool of_sums = build.desc(inputs[0]).type != build.desc(inputs[1]).type;
     PanelChoice panels(build, roles);
     panels.leave_out(form.both_ways || of_sums || build.has_gaps(inputs[0]) ||
@@ -101,12 +103,13 @@ struct ProductMaker {
     if (form && !in_order(build, loop)) return -1;
     const int product_slot = slot;
     const int next = build.last_step() + 1;
-    slot = build.reshard(build.permute(slot, letters), result.sharding, result.type);
+    slot = build.reshard(build.permute(slot, letters), result.sharding,
+                         parts == read ? read : result.type);
     if (next <= build.last_step())
       panels.consider(product_slot, next, Collective::reduce_scatter, letters, roles.c);
     if (!form) panels.leave_own_part({inputs[0], inputs[1], product_slot});
     if (!epilogue.present) return slot;
-    FixedVector<int, max_operands> all{slot};
+    FixedVector<int, max_operands> all{build.convert(slot, read)};
     for (int i = 2; i < inputs.size(); ++i) all.push_back(inputs[i]);
     return add_map(build, all, last, {epilogue.type, result.extents, result.sharding});
   }

@@ -40,6 +40,9 @@ struct MapKernel {
   detail::PullBack (*pull)(const void* context, int asked) = nullptr;
   /// Tells the function's numbers, which processes compare; null: it has none.
   detail::TellNumbers numbers = nullptr;
+  /// As run, where the first input is float: a product of half types, in its epilogue.
+  void (*run_wide)(const void* context, const detail::LocalMap& map, void* out,
+                   const void* const* in) = nullptr;
   bool given_infinity = false;  ///< the caller gave the function an infinite number
   bool reads_index = false;     ///< the function knows the place of the result's block
 };

@@ -271,9 +271,11 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
       return tessera::detail::unbin(made.desc.type, *std::get_if<LocalBins>(&kernel.work),
                                     scale != 1, static_cast<const std::int64_t*>(in), integers,
                                     out);
-    case StepKind::map:
-      return extras.kernel.run(extras.kernel.context, *std::get_if<LocalMap>(&kernel.work), out,
-                               at.in.data());
+    case StepKind::map: {
+      const MapKernel& f = extras.kernel;
+      const auto run = type == DType::f32 && f.run_wide != nullptr ? f.run_wide : f.run;
+      return run(f.context, *std::get_if<LocalMap>(&kernel.work), out, at.in.data());
+    }
     case StepKind::create:
       return make_block(plan, made, extras.kernel, out);
     case StepKind::convolve:
