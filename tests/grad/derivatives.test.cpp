@@ -337,7 +337,15 @@ TEST_CASE("kinks and edges") {
     CHECK(std::abs(fn::GeluTanhCurvature{}(x)) == 0);
     CHECK(std::abs(fn::GeluCurvature{}(-x)) < 1e-300);
     CHECK(std::abs(fn::SiluCurvature{}(x)) < 1e-19);
+    for (const double y : {x, -x}) {  // the second ones
+      CHECK(std::abs(slope_at<0>(fn::ErfSlope{}, y)) == 0);
+      CHECK(std::abs(slope_at<0>(fn::AtanSlope{}, y)) < 1e-4);
+      CHECK(std::abs(slope_at<0>(fn::AsinhSlope{}, y)) < 1e-3);
+    }
+    CHECK(std::abs(slope_at<0>(fn::AcoshSlope{}, x)) < 1e-3);
   }
+  CHECK(fn::Silu{}(-infinity) == 0);
+  CHECK(std::signbit(fn::Silu{}(-infinity)));
 
   // The same at scales whose squares overflow or vanish.
   for (const double scale : {1e-200, 1.0, 1e200}) {

@@ -20,7 +20,7 @@
 ///     sinh 3, 2      cosh 2, 2     tanh 3, 3     asinh 2, 2    acosh 2, 2    atanh 2, 2   pow 1, 1
 ///     erf 3, 2       sigmoid 3, 3  rsqrt 1.5, 1.5              cbrt 1, 4     sqrt, square, the four operations: 0.5
 ///     gelu 3, 2 from 0 on; 3, 8 from -1 on; 64, 8 from -5.6 on; 4, 8 below it
-///     silu 4, 4 and |x| of the least denormal numbers; NaN at minus infinity
+///     silu 4, 4 and |x| of the least denormal numbers
 ///     gelu_tanh 2, 2 and 8 epsilon; log_add_exp 2, 2 and 2 epsilon; gelu's derivative 4 epsilon
 ///
 /// Half types are computed in float and rounded once: 0.52, beside a thousandth of those epsilons.

@@ -24,14 +24,16 @@ template <class T> struct GeluTanhParts {
 }  // namespace detail
 
 namespace fn {
-/// 2 / sqrt(pi) e^(-x^2), and its derivative from it and x
+/// 2 / sqrt(pi) e^(-x^2), and its derivative from it and x. Beyond 40 both are 0 in double.
 struct ErfSlope : detail::OfValues<ErfSlope> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
     return T(1.12837916709551257390) * detail::exp_of(-x * x);
   }
 };
 struct ErfCurvature : detail::OfValues<ErfCurvature> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T d, T x) { return T(-2) * x * d; }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T d, T x) {
+    return T(-2) * detail::within(x, T(40)) * d;
+  }
 };
 /// The derivative of GeluGradient, e^(-x^2/2) / sqrt(2 pi) (2 - x^2), and its own. Beyond 40 both
 /// are 0 in double.

@@ -5,10 +5,15 @@
 ///
 ///     Derivative<fn::Tanh, 0>::of(f)(y)     // 1 - y^2 of the result
 #include <tessera/grad/derivatives/exponential.hpp>
+#include <tessera/kernel/functions/activation.hpp>
 #include <tessera/kernel/functions/trigonometry.hpp>
 
 namespace tessera {
 namespace detail {
+/// x, or the largest number where it is infinite; NaN stays.
+template <class T> KOKKOS_FORCEINLINE_FUNCTION T finite(T x) {
+  return within(x, Kokkos::Experimental::finite_max_v<T>);
+}
 /// Returns w / (w^2 + h^2) without squaring either, whose square could overflow or vanish.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION T over_squares(T w, T h) {
   const bool wide = Kokkos::fabs(w) >= Kokkos::fabs(h);
@@ -53,12 +58,16 @@ struct AcoshSlope : detail::OfValues<AcoshSlope> {
     return T(1) / (Kokkos::sqrt(x - T(1)) * Kokkos::sqrt(x + T(1)));
   }
 };
-/// x d^3 and its negative, of one of these and x
+/// x d^3 and its negative, of one of these and x. At infinity, where d is 0, so are they.
 struct TimesCube : detail::OfValues<TimesCube> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T d, T x) { return x * d * d * d; }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T d, T x) {
+    return detail::finite(x) * d * d * d;
+  }
 };
 struct NegativeTimesCube : detail::OfValues<NegativeTimesCube> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T d, T x) { return -x * d * d * d; }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T d, T x) {
+    return -TimesCube::of(d, x);
+  }
 };
 /// 1 / (1 + x^2), 1 / (1 - x^2), and their derivatives from them and x
 struct AtanSlope : detail::OfValues<AtanSlope> {
@@ -71,7 +80,7 @@ struct AtanhSlope : detail::OfValues<AtanhSlope> {
 };
 template <int Factor> struct TimesSquare : detail::OfValues<TimesSquare<Factor>> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T d, T x) {
-    return T(Factor) * x * d * d;
+    return T(Factor) * (detail::finite(x) * d) * d;
   }
 };
 /// Of the angle of (x, y), y first: x / h and -y / h where h = x^2 + y^2, and their derivatives

@@ -111,11 +111,12 @@ struct Sigmoid : detail::OfReal<Sigmoid> {
   static constexpr Linearity linearity = Linearity::monotone;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::sigmoid_of(x); }
 };
-/// x / (1 + e^-x), also called swish; NaN at minus infinity, as the formula. Source: Elfwing,
-/// Uchibe and Doya, "Sigmoid-Weighted Linear Units" (2017).
+/// x / (1 + e^-x), also called swish; -0 at minus infinity, its limit. Source: Elfwing, Uchibe and
+/// Doya, "Sigmoid-Weighted Linear Units" (2017).
 struct Silu : detail::OfReal<Silu> {
+  /// Below -1000 the sigmoid is 0 in double.
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
-    return x * detail::sigmoid_of(x);
+    return detail::choose(x < T(-1000), T(-1000), x) * detail::sigmoid_of(x);
   }
 };
 
