@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Gradients of norms and standard deviations where they are 0: PyTorch's, which are 0. Gradients of
-// triangles, whose other elements do not matter. Gradients of half types that
+// triangles, whose other elements do not matter, and of what chooses. Gradients of half types that
 // several readers give, against the same in double, rounded.
 #include <doctest/doctest.h>
 
@@ -139,4 +139,46 @@ TEST_CASE("gradients of half types that several readers give are added wider and
     });
 }
 
+TEST_CASE("what chooses passes no gradient to what it did not choose") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto of = [&]<class T>(T) {
+      // Of each row the last element is the largest, and the only one above 2.
+      const auto x = from_function<Tensor<T, data, model>>(
+          mesh, {3, 3}, [](const GlobalIndex& i) { return T(i[1] == 2 ? 3.0 : -1.0); });
+      const auto two = full<Tensor<T, data, model>>(mesh, {3, 3}, T(2.0));
+      const auto by = [&](double elsewhere, bool last) {
+        return from_function<Tensor<T, data, model>>(
+            mesh, {3, 3}, [elsewhere, last](const GlobalIndex& i) {
+              return T((i[1] == 2) == last ? 5.0 : elsewhere);
+            });
+      };
+      for (const double dead : {double(NAN), double(INFINITY)}) {
+        const auto passes = [&](const auto& f, bool last) {
+          const auto at = by(dead, last);
+          const auto g = value_and_grad([&](const auto& v) { return sum(f(v) * at); })(x).gradient;
+          CHECK(to_host(g).values == to_host(by(0, last)).values);
+        };
+        passes([](const auto& v) { return relu(v); }, true);
+        passes([](const auto& v) { return maximum(v, T(2.0)); }, true);
+        passes([](const auto& v) { return maximum(T(2.0), v); }, true);
+        passes([&](const auto& v) { return maximum(v, two); }, true);
+        passes([](const auto& v) { return minimum(v, T(2.0)); }, false);
+        passes([&](const auto& v) { return minimum(two, v); }, false);
+        // Where a row's cotangent is not finite, its largest element alone has it.
+        const auto row = full<Tensor<T, data>>(mesh, {3}, T(dead));
+        const auto of_max = to_host(
+            value_and_grad([&](const auto& v) { return sum(reduce<Max, "ij->i">(v) * row); })(x)
+                .gradient);
+        for (Index i = 0; i < 3; ++i) {
+          CHECK(of_max(i, 0) == T(0.0));
+          CHECK(of_max(i, 1) == T(0.0));
+          CHECK(!std::isfinite(static_cast<double>(of_max(i, 2))));
+        }
+      }
+    };
+    of(double{});
+    of(half{});
+  });
+}
 }  // namespace

@@ -18,6 +18,11 @@
 namespace tessera {
 namespace fn {
 
+/// A slope of the larger of two, and its like: where it is 0 nothing passes, NaN neither.
+struct Share {
+  float part;
+  KOKKOS_FORCEINLINE_FUNCTION constexpr operator float() const { return part; }
+};
 /// A cotangent times a slope, in the cotangent's type; a bool selects, so that nothing passes where
 /// it is false, NaN neither.
 template <class C, class D>
@@ -25,6 +30,10 @@ KOKKOS_FORCEINLINE_FUNCTION C times_slope(const C& cotangent, const D& slope) {
   using Wide = ComputeType<C>;
   if constexpr (std::is_same_v<D, bool>)
     return slope ? cotangent : C{};
+  else if constexpr (std::is_same_v<D, Share>)
+    return slope.part == 0
+               ? C{}
+               : static_cast<C>(static_cast<Wide>(cotangent) * static_cast<Wide>(slope.part));
   else if constexpr (std::is_same_v<D, double>)
     return static_cast<C>(
         Multiply{}(static_cast<Wide>(cotangent), tessera::detail::from_double<Wide>(slope)));

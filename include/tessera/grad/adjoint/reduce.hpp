@@ -12,11 +12,11 @@
 
 namespace tessera {
 namespace fn {
-/// One where two elements are equal.
+/// One where two elements are equal, or both NaN.
 struct OneWhereEqual {
   static constexpr std::string_view name = "gradient";
   template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& x, const T& y) const {
-    return x == y ? T(1) : T{};
+    return x == y || (!(x == x) && !(y == y)) ? T(1) : T{};
   }
 };
 /// One on a diagonal, else zero: where the indices of dimensions with one letter are equal.
@@ -97,8 +97,8 @@ inline void adjoint_of(const ops::Reduce& op, AdjointBuilder& build) {
         ops::Reduce{op.terms, Reduction::sum, false, false, to.type, sum.sharding}, {equal});
     const AdjointValue share =
         mapped(build, {build.cotangent(), count}, function_of<2>(to.type, fn::Divide{}));
-    return build.set(0, mapped(build, {{own, made}, own}, {equal, share}, to.type, to.sharding,
-                               function_of<2>(to.type, fn::Multiply{})));
+    return build.set(0, mapped(build, {{made, own}, own}, {share, equal}, to.type, to.sharding,
+                               function_of<2>(to.type, fn::Masked{})));
   }
   if (op.reduction != Reduction::product) return;  // of truth values
   // One letter after the other: the products on the way, then the way back.

@@ -24,6 +24,10 @@ template <class T> struct GeluTanhParts {
 }  // namespace detail
 
 namespace fn {
+/// Whether x > 0.
+struct IsPositive {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION bool operator()(T x) const { return x > T{}; }
+};
 /// 2 / sqrt(pi) e^(-x^2), and its derivative from it and x. Beyond 40 both are 0 in double.
 struct ErfSlope : detail::OfValues<ErfSlope> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
@@ -81,7 +85,8 @@ struct SiluCurvature : detail::OfValues<SiluCurvature> {
 
 template <> struct Derivative<fn::Erf, 0> : SlopeBy<fn::ErfSlope, 0> {};
 template <> struct Derivative<fn::ErfSlope, 0> : SlopeBy<fn::ErfCurvature, reads_result, 0> {};
-template <> struct Derivative<fn::Relu, 0> : SlopeBy<fn::ReluGradient, reads_result> {};
+template <> struct Derivative<fn::Relu, 0> : SlopeBy<fn::IsPositive, reads_result> {};
+template <> struct Derivative<fn::IsPositive, 0> : ZeroSlope {};
 template <> struct Derivative<fn::ReluGradient, 0> : ZeroSlope {};
 template <> struct Derivative<fn::Gelu, 0> : SlopeBy<fn::GeluGradient, 0> {};
 template <> struct Derivative<fn::GeluGradient, 0> : SlopeBy<fn::GeluCurvature, 0> {};

@@ -29,10 +29,11 @@ template <int Factor> struct Multiple : detail::OfValues<Multiple<Factor>> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return T(Factor) * x; }
 };
 /// 1 where x is above y (Above) or below it, 1/2 where they are equal.
-template <bool Above> struct Chosen : detail::OfValues<Chosen<Above>> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T y) {
-    if (x == y) return T(0.5);
-    return (Above ? x > y : x < y) ? T(1) : T(0);
+template <bool Above> struct Chosen {
+  template <class X, class Y> KOKKOS_FORCEINLINE_FUNCTION Share operator()(X x, Y y) const {
+    const auto a = static_cast<ComputeType<X>>(x), b = static_cast<ComputeType<X>>(y);
+    if (a == b) return {0.5F};
+    return {(Above ? a > b : a < b) ? 1.0F : 0.0F};
   }
 };
 /// -floor(x / y), from x, y and the remainder r: a rounded quotient could lie on the wrong side of

@@ -69,7 +69,7 @@ template <class T> void add_numbers(KnownFunctions& all) {
   all.add<2, T, fn::Select, bool, T, T>();
   all.add<2, T, fn::Fixed<fn::Select, 1, T>, bool, T>();
   all.add<2, T, fn::Fixed<fn::Select, 2, T>, bool, T>();
-  all.add<1, T, fn::Masked, T, T>();
+  all.add<2, T, fn::Masked, T, T>();
   all.add<1, T, fn::OneWhereEqual, T, T>();
   all.add<1, T, fn::WhereSame, T, std::int64_t, std::int64_t>();
 }
