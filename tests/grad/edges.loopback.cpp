@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include <tessera/grad.hpp>
 #include <tessera/op/compile.hpp>
@@ -56,6 +57,26 @@ TEST_CASE("the gradient of a norm and of a standard deviation that are 0 is 0") 
       return sum(value_and_grad([](const auto& u) { return norm(u); })(v).gradient);
     })(t);
     for (const double x : to_host(twice.gradient).values) CHECK(x == 0);
+  });
+}
+
+TEST_CASE("a norm of elements whose squares overflow or vanish, by the largest magnitude") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto of = [&]<class T>(T scale) {
+      const auto x = full<Tensor<T, data>>(mesh, {4}, scale);
+      const auto [norm_of, gradient] = value_and_grad([](const auto& v) {
+        const auto m = stop_gradient(norm<infinite_norm>(v));
+        return m * norm<2>(v / m);
+      })(x);
+      CHECK(to_host(norm_of)() == T(2) * scale);
+      for (const T each : to_host(gradient).values)
+        CHECK(std::fabs(each - T(0.5)) <= std::numeric_limits<T>::epsilon());
+    };
+    of(3e200);
+    of(3e-200);
+    of(3e30f);
+    of(3e-30f);
   });
 }
 

@@ -99,8 +99,10 @@ template <class S, class A> auto under_spec(const A& x, Where where) {
 }  // namespace detail
 
 /// Returns the norm of x over the dimensions that E drops: the sum of magnitudes (Order 1), the
-/// root of the sum of their squares (2; the squares are to be within the range of the elements, or
-/// of float for half types), or the largest magnitude (infinite_norm). Communication: one reduction
+/// root of the sum of their squares (2), or the largest magnitude (infinite_norm). The squares of
+/// order 2 are to be within the range of the elements, or of float for half types: scaling them
+/// would take another pass over x and another reduction. Where they are not, divide by the largest
+/// magnitude m, which is not 0: m * norm<2, E>(x / m). Communication: one reduction
 /// of the result's size. No temporary of x's size for Order 2 and float or double. Collective over
 /// the mesh.
 template <int Order, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
