@@ -76,6 +76,22 @@ constexpr void for_each_member(AxisSet free, int axis, const MeshShape& mesh, Co
   }
   at[axis] = saved;
 }
+/// Returns whether `holds()` for every such assignment; it stops at the first for which it does
+/// not.
+template <class Holds>
+constexpr bool all_members(AxisSet free, int axis, const MeshShape& mesh, Coordinates& at,
+                           const Holds& holds) {
+  while (axis < mesh.rank() && !free.contains(axis)) ++axis;
+  if (axis >= mesh.rank()) return holds();
+  const int saved = at[axis];
+  bool all = true;
+  for (int i = 0; i < mesh[axis] && all; ++i) {
+    at[axis] = i;
+    all = all_members(free, axis + 1, mesh, at, holds);
+  }
+  at[axis] = saved;
+  return all;
+}
 
 /// How the owners of a box share the sending, where they differ along axes that do not split it.
 struct SharedSending {

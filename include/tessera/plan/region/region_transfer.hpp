@@ -136,6 +136,14 @@ constexpr bool has_what_it_needs(const RegionDim& d, const MeshShape& mesh,
   return all;
 }
 
+/// Returns whether each process needs its own block of the source and nothing else, whatever the
+/// mesh.
+constexpr bool stays_as_it_is(const RegionDim& d) {
+  return d.rule == RegionDim::Rule::block && d.axes == d.source_axes &&
+         d.extent == d.source_extent && d.unit == d.source_unit && d.stride == 1 && d.offset == 0 &&
+         d.dilation == 1;
+}
+
 /// Returns the axes over which data must move so that every process has what it needs; none when
 /// all have it. It depends only on the region: it tries every coordinate on the axes of a dimension
 /// or group.
@@ -148,11 +156,11 @@ constexpr AxisSet moving_axes(const Region& region, const MeshShape& mesh) {
       sources = sources | region[d].source_axes.set();
       axes = axes | region[d].source_axes.set() | region[d].used();
     }
+    if (sources.empty() || (end == first + 1 && stays_as_it_is(region[first]))) continue;
     Coordinates at(mesh.rank(), 0);
-    bool all = true;
-    detail::for_each_member(axes, 0, mesh, at, [&] {
-      all = all && (end == first + 1 ? has_what_it_needs(region[first], mesh, at)
-                                     : has_its_group(region, first, end, mesh, at));
+    const bool all = all_members(axes, 0, mesh, at, [&] {
+      return end == first + 1 ? has_what_it_needs(region[first], mesh, at)
+                              : has_its_group(region, first, end, mesh, at);
     });
     if (!all) moving = moving | sources;
   }
@@ -166,13 +174,10 @@ constexpr bool one_has_all(const Region& region, AxisSet group, const MeshShape&
   for (const RegionDim& d : region) {
     if (!(d.used() & group).empty()) return false;
     if ((d.source_axes.set() & group).empty()) continue;
-    bool all = true;
     Coordinates at(mesh.rank(), 0);
-    for_each_member(d.used(), 0, mesh, at, [&] {
-      bool one = false;
-      for_each_member(d.source_axes.set(), 0, mesh, at,
-                      [&] { one = one || has_what_it_needs(d, mesh, at); });
-      all = all && one;
+    const bool all = all_members(d.used(), 0, mesh, at, [&] {
+      return !all_members(d.source_axes.set(), 0, mesh, at,
+                          [&] { return !has_what_it_needs(d, mesh, at); });
     });
     if (!all) return false;
   }
@@ -185,12 +190,10 @@ constexpr bool one_has_all(const Region& region, AxisSet group, const MeshShape&
 constexpr bool may_wait(const RegionDim& d, const MeshShape& mesh) {
   if (d.offset != 0 || d.stride != 1 || d.dilation != 1 || d.unit != d.source_unit) return false;
   Coordinates at(mesh.rank(), 0);
-  bool all = true;
-  for_each_member(d.source_axes.set() | d.used(), 0, mesh, at, [&] {
+  return all_members(d.source_axes.set() | d.used(), 0, mesh, at, [&] {
     const Interval asked = intersect(source_block(d, mesh, at), needed_by_all(d));
-    all = all && intersect(asked, needed(d, mesh, at)).size() == asked.size();
+    return intersect(asked, needed(d, mesh, at)).size() == asked.size();
   });
-  return all;
 }
 
 /// Returns the region in turns. Each turn takes one of the dimensions that move data from the
