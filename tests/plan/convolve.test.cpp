@@ -547,6 +547,77 @@ TEST_CASE("Table 4's convolution: compute and communication of a process do not 
     }
 }
 
+TEST_CASE(
+    "operations are the products that kernels make, which skip a dilated base's empty positions") {
+  Random random(10);
+  const Terms terms = parse("bxi,xio->bxo");
+  for (int i = 0; i < 400 / share; ++i) {
+    const TensorDesc x{DType::f32, {3, 4 + random.below(20), 4}, some_sharding(random, 3, 2)};
+    const TensorDesc k{DType::f32, {1 + random.below(5), 4, 5}, some_sharding(random, 3, 2)};
+    Convolution c;
+    c.stride = {1 + random.below(3)};
+    c.base_dilation = {1 + random.below(4)};
+    c.window_dilation = {1 + random.below(3)};
+    c.low = {random.below(5) - 1};
+    c.high = {4};
+    c.reversed = {random.below(2)};
+    if (!detail::check_convolution(c, terms, x.extents, k.extents).ok()) continue;
+    const detail::ConvolveWindows shape = detail::shape_of(c, detail::parts_of(terms), k.extents);
+    const Window& w = shape.windows[0];
+    const MeshShape mesh{1 + random.below(4), 1 + random.below(3)};
+    const Plan plan =
+        detail::plan_convolve(terms, shape, x, k, some_sharding(random, 3, 2), mesh, 0);
+    const auto made_of = [](const Plan& there) {
+      Index flops = 0;
+      for (const Step& step : there.steps)
+        if (step.kind == StepKind::convolve) flops += step.flops;
+      return flops;
+    };
+    const auto counted = [&](int process) {
+      const Plan there = on_process(plan, process);
+      const Coordinates at = mesh.coordinates(process);
+      Index flops = 0;
+      for (const Step& step : there.steps) {
+        if (step.kind != StepKind::convolve) continue;
+        const Slot& kernel = there.slots[step.in[1]];
+        const Slot& made = there.slots[step.out];
+        const Box taps = block(k.extents, kernel.desc.sharding, mesh, at);
+        const Box results = block(made.desc.extents, made.desc.sharding, mesh, at);
+        Index products = 0;
+        for (Index o = results[1].lo; o < results[1].hi; ++o)
+          for (Index tap = 0; tap < w.size; ++tap) {
+            const Index element = w.reversed ? w.size - 1 - tap : tap;
+            const bool mine = kernel.region >= 0 || (element >= taps[0].lo && element < taps[0].hi);
+            if (mine && (o * w.stride - w.low + tap * w.window_dilation) % w.base_dilation == 0)
+              ++products;
+          }
+        flops += 2 * products * results[0].size() * results[2].size() * taps[1].size();
+      }
+      CHECK_MESSAGE(made_of(there) == flops, describe(plan));
+      return flops;
+    };
+    Index sum = 0, of_classes = 0;
+    for (int process = 0; process < mesh.processes(); ++process) sum += counted(process);
+    detail::ProcessClasses classes(mesh);
+    classes.add(plan);
+    classes.visit([&](int process, const Coordinates&, Index alike) {
+      of_classes += alike * counted(process);
+    });
+    CHECK_MESSAGE(of_classes == sum, describe(plan));
+  }
+  // A strided convolution makes each product once, and so does the gradient of its input.
+  const TensorDesc x{DType::f32, {2, 32, 8}, {{}, {}, {}}}, k{DType::f32, {4, 8, 16}, {{}, {}, {}}};
+  const Convolution halves{.stride = {2}, .low = {1}, .high = {1}};
+  const auto shape = detail::shape_of(halves, detail::parts_of(terms), k.extents);
+  const TensorDesc y{DType::f32, {2, 16, 16}, {{}, {}, {}}};
+  const auto back = detail::input_gradient(terms, shape, x.extents);
+  const Plan forward = detail::plan_convolve(terms, shape, x, k, y.sharding, MeshShape{1}, 0);
+  const Plan backward =
+      detail::plan_convolve(back.terms, back.shape, y, k, x.sharding, MeshShape{1}, 0);
+  CHECK(forward.flops() == 2 * (2 * 16 * 4) * 8 * 16);
+  CHECK(backward.flops() == forward.flops());
+}
+
 TEST_CASE("the shape of a gradient is that of what it is the gradient of") {
   Random random(9);
   const Terms terms = parse("bxi,xio->bxo");

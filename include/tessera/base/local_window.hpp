@@ -50,11 +50,15 @@ struct LocalConvolve {
     for (const Window& w : windows) product = saturating_mul(product, w.size);
     return product;
   }
-  /// Returns the multiplications and additions, including those with zeros outside.
+  /// Returns the multiplications and additions, including those with zeros outside, not those with
+  /// the empty positions of a dilated base.
   constexpr Index flops() const {
-    Index results = saturating_mul(saturating_mul(batch, groups), out_features);
-    for (Index extent : result) results = saturating_mul(results, extent);
-    return saturating_mul(saturating_mul(2, results), saturating_mul(in_features, taps()));
+    Index products = saturating_mul(saturating_mul(2 * batch, groups),
+                                    saturating_mul(in_features, out_features));
+    for (int d = 0; d < windows.size(); ++d)
+      products = saturating_mul(products,
+                                detail::products({0, result[d]}, {0, windows[d].size}, windows[d]));
+    return products;
   }
   constexpr bool operator==(const LocalConvolve&) const = default;
 };

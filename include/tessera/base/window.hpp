@@ -85,6 +85,20 @@ constexpr Interval hitting(Interval results, const Window& w, Interval taps) {
   return taps;
 }
 
+/// Returns how many products some taps of some results make: one for each pair, unless it lies on
+/// an empty position of a dilated base, which kernels skip. What lies beyond the elements counts.
+constexpr Index products(Interval results, Interval taps, const Window& w) {
+  const Index base = max_of(1, w.base_dilation);  // pairs apart by a multiple of it are alike
+  if (base == 1) return saturating_mul(results.size(), taps.size());
+  Index sum = 0;
+  for (Index o = results.lo; o < min_of(results.hi, results.lo + base); ++o)
+    for (Index tap = taps.lo; tap < min_of(taps.hi, taps.lo + base); ++tap)
+      if ((o * w.stride - w.low + tap * w.window_dilation) % base == 0)
+        sum = saturating_add(
+            sum, saturating_mul(ceil_div(results.hi - o, base), ceil_div(taps.hi - tap, base)));
+  return sum;
+}
+
 /// Returns as an interval the results, among `results_extent`, that read an element of `elements`.
 constexpr Interval read_by(Interval elements, Index results_extent, const Window& w) {
   if (elements.size() == 0) return {0, 0};

@@ -159,7 +159,7 @@ class ConvolveProblem {
   /// Returns the cost of the moves and the operations; several breaches count as one, as in
   /// priced().
   constexpr Worth least() {
-    std::int64_t broken = 0, cost = options_.machine.compute(maker_.least_operations(split_),
+    std::int64_t broken = 0, cost = options_.machine.compute(maker_.operations(split_),
                                                              factors_.rule.result().desc.type);
     const auto add = [&](std::int64_t price) {
       cost = saturating_add(cost, price % breach_cost);

@@ -67,4 +67,24 @@ constexpr ConvolveParts parts_of(const Term& input, const Term& kernel, const Te
 constexpr ConvolveParts parts_of(const Terms& terms) {
   return parts_of(terms.operands[0], terms.operands[1], terms.result);
 }
+
+/// Returns the operations by which a process makes `made` of the result from its block of the
+/// kernel, whose extents are `whole`: two for each product, zeros outside of the input included,
+/// but not those that a dilated base has within. `all_taps`: dimensions in which the block holds
+/// all taps that its results need.
+constexpr Index operations(const ConvolveWindows& shape, const ConvolveParts& parts,
+                           const Extents& whole, const Box& kernel, const Box& made,
+                           const FixedVector<bool, max_spatial>& all_taps) {
+  Index in = kernel[parts.kernel_in].size();
+  if (shape.kernel == GroupSide::other) in = min_of(in, whole[parts.kernel_in] / shape.groups);
+  Index products = saturating_mul(
+      in, saturating_mul(made[parts.result_batch].size(), made[parts.result_feature].size()));
+  for (int d = 0; d < shape.windows.size(); ++d) {
+    const Window& w = shape.windows[d];
+    const Interval taps =
+        all_taps[d] ? Interval{0, w.size} : kernel_taps(w, kernel[parts.kernel_spatial[d]]);
+    products = saturating_mul(products, detail::products(made[parts.result_spatial[d]], taps, w));
+  }
+  return saturating_mul(2, products);
+}
 }  // namespace tessera::detail

@@ -111,20 +111,14 @@ class ConvolveMaker {
     return made.with_partial(s.summed_over(), Reduction::sum);
   }
 
-  /// Returns a lower bound of the operations of process 0.
-  constexpr Index least_operations(const ConvolveSplit& s) const {
+  /// Returns the operations of process 0.
+  constexpr Index operations(const ConvolveSplit& s) const {
     const Coordinates origin(mesh_.rank(), 0);
-    const Sharding split = wanted_weights(s);
-    const auto part = [&](int d) {
-      return block(kernel_.extents[d], split[d], mesh_, origin).size();
-    };
-    Index products = part(parts_.kernel_in);
-    if (shape_.kernel == GroupSide::other)
-      products = min_of(products, kernel_.extents[parts_.kernel_in] / shape_.groups);
-    for (int d = 0; d < shape_.windows.size(); ++d)
-      if (!takes_taps(s, d)) products = saturating_mul(products, part(parts_.kernel_spatial[d]));
-    return saturating_mul(saturating_mul(2, products),
-                          block_volume(result_.extents, made(s), mesh_, origin));
+    FixedVector<bool, max_spatial> all_taps;
+    for (int d = 0; d < shape_.windows.size(); ++d) all_taps.push_back(takes_taps(s, d));
+    return detail::operations(shape_, parts_, kernel_.extents,
+                              block(kernel_.extents, wanted_weights(s), mesh_, origin),
+                              block(result_.extents, made(s), mesh_, origin), all_taps);
   }
   /// Makes the plan; false where a way is impossible, or the same as one before it.
   constexpr bool make(PlanBuilder& build, const ConvolveSplit& s, ConvolveWay way) const {

@@ -100,16 +100,16 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     case StepKind::round:
     case StepKind::widen:
       return block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);
-    case StepKind::convolve: {  // two for each product, including those with zeros outside
+    case StepKind::convolve: {
       const Slot& kernel = plan.slots[step.in[1]];
       const ConvolveParts parts = parts_of(first.labels, kernel.labels, out.labels);
-      const Box box = block(kernel.desc.extents, kernel.desc.sharding, plan.mesh, at);
-      Index products = box[parts.kernel_in].size();
-      if (plan.convolution.kernel == GroupSide::other)
-        products = min_of(products, kernel.desc.extents[parts.kernel_in] / plan.convolution.groups);
-      for (int d : parts.kernel_spatial) products = saturating_mul(products, box[d].size());
-      return saturating_mul(saturating_mul(2, products),
-                            block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at));
+      FixedVector<bool, max_spatial> all_taps;
+      for (const int d : parts.kernel_spatial)
+        all_taps.push_back(kernel.region >= 0 &&
+                           plan.regions[kernel.region][d].rule == RegionDim::Rule::taps);
+      return operations(plan.convolution, parts, kernel.desc.extents,
+                        block(kernel.desc.extents, kernel.desc.sharding, plan.mesh, at),
+                        block(out.desc.extents, out.desc.sharding, plan.mesh, at), all_taps);
     }
     case StepKind::reduce_window:
     case StepKind::select_and_gather:

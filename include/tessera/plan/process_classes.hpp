@@ -39,8 +39,10 @@ class ProcessClasses {
       else
         add(slot.desc);
     }
-    for (const Step& step : plan.steps)
+    for (const Step& step : plan.steps) {
       if (step.region >= 0) add_regions(plan, step);
+      if (step.kind == StepKind::convolve) add_products(plan, step);
+    }
     add_calls(plan);
   }
   /// Takes into account what processes have, need, send and receive of a region.
@@ -128,6 +130,11 @@ class ProcessClasses {
     std::vector<std::vector<Index>> shares;
     Coordinates at(mesh_.rank(), 0);
     for_each_member(axes, 0, mesh_, at, [&] { shares.push_back(share_of(d, at)); });
+    add_unlike(axes, shares);
+  }
+  /// Tells processes apart whose shares differ; there is one share for each member of `axes`.
+  template <class Share> constexpr void add_unlike(AxisSet axes, const std::vector<Share>& shares) {
+    Coordinates at(mesh_.rank(), 0);
     for (int axis = 0; axis < mesh_.rank(); ++axis) {
       if (!axes.contains(axis) || all_.contains(axis)) continue;
       for (int place = 1; place < mesh_[axis]; ++place) {
@@ -141,6 +148,27 @@ class ProcessClasses {
         });
         if (!alike) add_start(axis, place);
       }
+    }
+  }
+  /// The products of a convolution over a dilated base depend on where blocks begin.
+  constexpr void add_products(const Plan& plan, const Step& step) {
+    const Slot& kernel = plan.slots[step.in[1]];
+    const Slot& out = plan.slots[step.out];
+    const ConvolveParts parts = parts_of(plan.slots[step.in[0]].labels, kernel.labels, out.labels);
+    for (int s = 0; s < plan.convolution.windows.size(); ++s) {
+      const Window& w = plan.convolution.windows[s];
+      const AxisList made = out.desc.sharding[parts.result_spatial[s]],
+                     taps = kernel.desc.sharding[parts.kernel_spatial[s]];
+      const AxisSet axes = made.set() | taps.set();
+      if (w.base_dilation == 1 || axes.empty()) continue;
+      std::vector<Index> shares;
+      Coordinates at(mesh_.rank(), 0);
+      for_each_member(axes, 0, mesh_, at, [&] {
+        const Interval block_of_taps = kernel_taps(w, block(w.size, taps, mesh_, at));
+        shares.push_back(products(block(out.desc.extents[parts.result_spatial[s]], made, mesh_, at),
+                                  kernel.region >= 0 ? Interval{0, w.size} : block_of_taps, w));
+      });
+      add_unlike(axes, shares);
     }
   }
   constexpr void add_regions(const Plan& plan, const Step& step) {
