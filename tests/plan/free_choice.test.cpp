@@ -46,6 +46,10 @@ struct Comparison {
     options.free_choice = true;
     const int last = freed.mesh.processes() - 1;
     CHECK(on_process(freed, last) == make(options, last));
+    // What a plan communicates is a contract that a plan keeps.
+    options.contract = freed.needs;
+    const Plan again = make(options, 0);
+    CHECK_MESSAGE(options.contract.covers(again.needs), describe(again));
   }
 };
 

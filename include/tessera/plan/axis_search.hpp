@@ -11,7 +11,9 @@
 ///       int candidates(int axis) const;      // how many things it may do; at least one
 ///       int free_candidates(int axis) const; // how many more it may do, numbered after these
 ///       int fallback(int axis) const;        // one that is possible whatever the others do
+///       const detail::LeastTolls& least_tolls();  // what candidates and combinations cost at least
 ///       bool bounded() const;                // a contract is to be kept
+///       bool needs_alone() const;            // any combination that keeps it will do
 ///       detail::Variants variants(const detail::Pick&);      // the ways to do a combination
 ///       detail::Worth bound(const detail::Pick&, int variant);   // what it is worth at best, as far as is known
 ///       bool refine();                       // finds out more of the last bound; false: it is exact
@@ -24,11 +26,12 @@
 /// then by the limit of workspace, then by cost, then by order: the first axis counts fastest, its
 /// candidates in their order. It tries all combinations when there are at most `exhaustive_limit`,
 /// or when the contract would otherwise be broken and there are at most `contract_limit`; else it
-/// decides the axes one by one. Where this combination communicates, and no contract is to be kept,
-/// free candidates are tried too: all combinations with some where every axis has some and there
-/// are at most `free_limit`, else one axis at a time. The best of these is found besides where it
-/// saves at least a ninth of the cost.
+/// decides the axes one by one. Where this combination communicates, free candidates are tried too:
+/// all combinations with some where there are at most `free_limit` that may be better, else one
+/// axis at a time. The best of these is found besides where it saves at least a ninth of the cost,
+/// or breaks the contract less often; so a contract that the best combination of all keeps is kept.
 #include <tessera/plan/equation.hpp>
+#include <tessera/plan/least_tolls.hpp>
 #include <tessera/plan/move/reshard.hpp>
 
 namespace tessera::detail {
@@ -81,17 +84,20 @@ template <class Problem> class AxisSearch {
   constexpr explicit AxisSearch(Problem& problem)
       : problem_(problem), best_{Pick(problem.axes(), 0), 0, {}} {
     Index combinations = 1;
-    for (int axis = 0; axis < problem_.axes(); ++axis)
+    for (int axis = 0; axis < problem_.axes(); ++axis) {
+      tried_.push_back({});
+      for (int i = 0; i < problem_.candidates(axis); ++i)
+        tried_[axis].push_back(static_cast<std::int8_t>(i));
       combinations = saturating_mul(combinations, problem_.candidates(axis));
+    }
     if (combinations <= exhaustive_limit) {
-      look_at_promising();
+      look_at_all({});
     } else {
       look_axis_by_axis();
-      if (combinations <= contract_limit && problem_.bounded() && breaches(best_.worth.cost) > 0)
-        look_at_all();
+      if (combinations <= contract_limit && breached()) look_at_all(best_.worth);
     }
     found_.push_back(best_);
-    if (problem_.bounded() || !best_.worth.possible) return;
+    if (problem_.needs_alone() && !breached()) return;
     look_freely();
     if (!(best_.pick == found_[0].pick)) found_.push_back(best_);
   }
@@ -112,6 +118,11 @@ template <class Problem> class AxisSearch {
         if (ranks[i] < ranks[best]) best = i;
       return best;
     }
+    constexpr void add(const Pick& pick, int variant, std::uint64_t rank) {
+      picks.push_back(pick);
+      variants.push_back(variant);
+      ranks.push_back(rank);
+    }
     constexpr void drop_worse_than(std::uint64_t rank) {
       int kept = 0;
       for (int i = 0; i < ranks.size(); ++i) {
@@ -120,72 +131,84 @@ template <class Problem> class AxisSearch {
         variants[kept] = variants[i];
         ranks[kept++] = ranks[i];
       }
-      ranks.resize(kept);
+      resize(kept);
+    }
+    constexpr void resize(int size) {
+      picks.resize(size);
+      variants.resize(size);
+      ranks.resize(size);
     }
   };
 
-  /// Moves on to the next combination; false after the last one.
-  constexpr bool next(Pick& pick, bool free = false) const {
-    for (int axis = 0; axis < pick.size(); ++axis) {
-      const int all = problem_.candidates(axis) + (free ? problem_.free_candidates(axis) : 0);
-      if (++pick[axis] < all) return true;
-      pick[axis] = 0;
+  constexpr bool breached() const {
+    return problem_.bounded() && (!best_.worth.possible || breaches(best_.worth.cost) > 0);
+  }
+  /// Moves on to the next combination of what is tried; false after the last one.
+  constexpr bool next(Pick& places) const {
+    for (int axis = 0; axis < places.size(); ++axis) {
+      if (++places[axis] < tried_[axis].size()) return true;
+      places[axis] = 0;
     }
     return false;
   }
-  constexpr void look_at_all() {
-    Pick pick(problem_.axes(), 0);
-    do consider(pick);
-    while (next(pick));
-  }
-  /// Finds the same combination by refining the bounds of the most promising one until its rank is
-  /// exact; most combinations are never refined.
-  constexpr void look_at_promising() {
+  /// Finds the best of all combinations that are better than `goal`, by refining the bounds of the
+  /// most promising one until its rank is exact; most combinations are never refined.
+  constexpr void look_at_all(Worth goal, const LeastTolls* least = nullptr) {
     Promises all;
-    Pick pick(problem_.axes(), 0);
+    Pick places(problem_.axes(), 0);
     do {
+      const Pick pick = tried(places);
+      if (least != nullptr &&
+          !(is_free(pick) && Worth{true, false, least->of(pick)}.better_than(goal)))
+        continue;
       for (const int variant : problem_.variants(pick)) {
         const Worth bound = problem_.bound(pick, variant);
-        if (!bound.possible) continue;
-        if (all.ranks.size() == most_promises) return look_at_all();
-        all.picks.push_back(pick);
-        all.variants.push_back(variant);
-        all.ranks.push_back(bound.rank());
+        if (!bound.better_than(goal)) continue;
+        if (all.ranks.size() == most_promises) settle(all, goal);
+        all.add(pick, variant, bound.rank());
       }
-    } while (next(pick));
+    } while (next(places));
+    settle(all, goal);
+  }
+  constexpr void settle(Promises& all, Worth& goal) {
     if (all.ranks.empty()) return;
     const int first = all.best();
-    while (follow(all, first)) {
+    while (all.ranks[first] < goal.rank() && follow(all, first)) {
     }
     all.drop_worse_than(all.ranks[first]);
-    while (follow(all, all.best())) {
-    }
+    for (int i = all.best(); all.ranks[i] < goal.rank(); i = all.best())
+      if (!follow(all, i)) goal = best_.worth;
+    all.resize(0);
   }
   /// Refines the bound of a combination; false when it is exact already.
   constexpr bool follow(Promises& all, int i) {
-    best_.worth = problem_.bound(all.picks[i], all.variants[i]);
+    const Worth worth = problem_.bound(all.picks[i], all.variants[i]);
     const std::uint64_t promised = all.ranks[i];
-    all.ranks[i] = best_.worth.rank();
+    all.ranks[i] = worth.rank();
     if (promised != all.ranks[i] || problem_.refine()) return true;
-    best_.pick = all.picks[i];
-    best_.variant = all.variants[i];
+    best_ = {all.picks[i], all.variants[i], worth};
     return false;
   }
   constexpr void look_axis_by_axis() {
     Pick pick(problem_.axes(), 0);
-    consider(pick);
+    consider(pick, best_.worth);
     if (!best_.worth.possible) {
       for (int axis = 0; axis < pick.size(); ++axis) pick[axis] = problem_.fallback(axis);
-      consider(pick);
+      consider(pick, best_.worth);
     }
     for (int sweep = 0; sweep < 2; ++sweep)
       for (int axis = 0; axis < pick.size(); ++axis) {
         pick = best_.pick;
-        for (int i = 0; i < problem_.candidates(axis); ++i) {
+        for (const int i : tried_[axis]) {
           pick[axis] = i;
-          consider(pick);
+          consider(pick, best_.worth);
         }
       }
+  }
+  constexpr Pick tried(const Pick& places) const {
+    Pick pick = places;
+    for (int axis = 0; axis < pick.size(); ++axis) pick[axis] = tried_[axis][places[axis]];
+    return pick;
   }
   constexpr bool is_free(const Pick& pick) const {
     bool free = false;
@@ -194,50 +217,58 @@ template <class Problem> class AxisSearch {
     return free;
   }
   /// Looks at combinations with free candidates: at all, where there are few, else axis by axis.
+  /// Candidates whose least cost is too much already are left out.
   constexpr void look_freely() {
-    Index combinations = 1, own = 1;
-    bool all_free = true;
+    bool any = false;
+    for (int axis = 0; axis < problem_.axes(); ++axis)
+      any = any || problem_.free_candidates(axis) > 0;
+    const bool breaks = breached();
+    if (!any || (!best_.worth.possible && !breaks)) return;
+    if (!breaks && !problem_.moves(best_.pick, best_.variant)) return;
+    Worth goal = best_.worth;
+    if (!breaks) goal.cost -= goal.cost / least_saving;
+    const LeastTolls& least = problem_.least_tolls();
+    Index combinations = 1;
+    any = false;
     for (int axis = 0; axis < problem_.axes(); ++axis) {
-      const int free = problem_.free_candidates(axis);
-      all_free = all_free && free > 0;
-      own = saturating_mul(own, problem_.candidates(axis));
-      combinations = saturating_mul(combinations, problem_.candidates(axis) + free);
+      tried_[axis].clear();
+      const int own = problem_.candidates(axis), all = own + problem_.free_candidates(axis);
+      for (int i = 0; i < all; ++i) {
+        if (!Worth{true, false, least.of(axis, i)}.better_than(goal)) continue;
+        tried_[axis].push_back(static_cast<std::int8_t>(i));
+        any = any || i >= own;
+      }
+      combinations = saturating_mul(combinations, tried_[axis].size());
     }
-    if (combinations == own || !problem_.moves(best_.pick, best_.variant)) return;
-    const Index most = best_.worth.cost - best_.worth.cost / least_saving;
-    if (all_free && combinations <= free_limit) {
-      Pick pick(problem_.axes(), 0);
-      while (next(pick, true))
-        if (is_free(pick)) consider(pick, most);
-      return;
-    }
+    if (!any || combinations == 0) return;
+    if (combinations <= (breaks ? contract_limit : free_limit)) return look_at_all(goal, &least);
     for (bool again = true, first = true; again; first = false) {
       const Pick before = best_.pick;
       for (int axis = 0; axis < problem_.axes(); ++axis) {
         Pick pick = best_.pick;
-        const int all = problem_.candidates(axis) + problem_.free_candidates(axis);
-        for (int i = first ? problem_.candidates(axis) : 0; i < all; ++i) {
+        for (const int i : tried_[axis]) {
+          if (first && i < problem_.candidates(axis)) continue;
           pick[axis] = i;
-          consider(pick, most);
+          if (Worth{true, false, least.of(pick)}.better_than(goal)) consider(pick, goal);
         }
       }
       again = !(best_.pick == before);
     }
   }
-  /// Keeps a combination that is better than the best so far, and costs no more than `most`.
-  constexpr void consider(const Pick& pick, std::int64_t most = max_int64) {
+  /// Keeps a combination that is better than the goal, which it then is.
+  constexpr void consider(const Pick& pick, Worth& goal) {
     for (const int variant : problem_.variants(pick)) {
-      Worth goal = best_.worth;
-      if (goal.possible) goal.cost = min_of(goal.cost, most);
       Worth worth = problem_.bound(pick, variant);
       while (worth.better_than(goal) && problem_.refine()) worth = problem_.bound(pick, variant);
       if (!worth.better_than(goal)) continue;
       best_ = {pick, variant, worth};
+      goal = worth;
     }
   }
 
   Problem& problem_;
   FoundPick best_;
   FixedVector<FoundPick, 2> found_;
+  FixedVector<FixedVector<std::int8_t, 32>, max_axes> tried_;  ///< the candidates of each axis
 };
 }  // namespace tessera::detail

@@ -48,13 +48,21 @@ template <class Way> class BestWay {
   int worth_ = -1;
 };
 
-/// Returns make(way, process) of the best of these ways.
+/// Returns make(way, process) of the best of these ways, each of which costs less than those before
+/// it as far as a search knows. Where the last one's plan costs less than they do so, they are not
+/// planned.
 template <class Ways, class Make>
 constexpr Plan best_plan(const Ways& ways, int process, const PlanOptions& options,
                          const Make& make) {
-  if (ways.size() == 1) return make(ways[0], process);
+  const int last = ways.size() - 1;
+  if (last == 0) return make(ways[0], process);
+  const Plan plan = make(ways[last], 0);
+  const bool kept =
+      options.contract.covers(plan.needs) && plan.peak_bytes <= options.workspace_limit;
   BestWay<int> best(options);
-  for (int i = 0; i < ways.size(); ++i) best.add(make(ways[i], 0), i);
+  for (int i = 0; i < last && !(kept && plan.cost < ways[i].cost); ++i)
+    best.add(make(ways[i], 0), i);
+  best.add(plan, last);
   return process == 0 ? best.plan() : make(ways[best.way()], process);
 }
 }  // namespace tessera::detail

@@ -60,7 +60,13 @@ class ConvolveProblem {
  public:
   constexpr ConvolveProblem(const ConvolveFactors& factors, const FactorAxes& axes,
                             const ConvolveMaker& maker, const PlanOptions& options)
-      : factors_(factors), axes_(axes), maker_(maker), options_(options) {}
+      : factors_(factors),
+        axes_(axes),
+        maker_(maker),
+        options_(options),
+        least_(axes, options.machine,
+               options.machine.compute(maker.least_operations(), factors.rule.result().desc.type)) {
+  }
 
   constexpr int axes() const { return axes_.mesh().rank(); }
   constexpr int candidates(int axis) const { return axes_.own(axis); }
@@ -75,25 +81,27 @@ class ConvolveProblem {
     return 0;
   }
   constexpr bool bounded() const { return options_.contract.bounded(); }
-  constexpr Variants variants(const Pick& pick) const {
-    return maker_.possible(split_of(axes_.roles(pick))) ? Variants{0, 1, 2, 3} : Variants{};
+  constexpr bool needs_alone() const { return options_.needs_alone; }
+  constexpr const LeastTolls& least_tolls() const { return least_; }
+  constexpr Variants variants(const Pick& pick) {
+    look_at(pick);
+    return maker_.possible(split_) ? Variants{0, 1, 2, 3} : Variants{};
   }
   constexpr Worth bound(const Pick& pick, int variant) {
-    number_ = variant;
-    for (int axis = axes() - 1; axis >= 0; --axis) number_ = number_ * 16 + pick[axis];
-    if (const Known* known = find(number_)) {
-      unknown_ = false;
-      return known->worth;
-    }
-    unknown_ = true;
-    split_ = split_of(axes_.roles(pick));
+    look_at(pick);
+    number_ = split_number_ * 4 + variant;
     way_ = convolve_ways[variant];
-    return least();
+    known_now_ = find(number_);
+    if (known_now_ != nullptr) return known_now_->worth;
+    return {true, false, least_cost_};
   }
+  /// Finds out the costs of the moves, then the price.
   constexpr bool refine() {
-    if (!unknown_) return false;
-    const Known found = priced();
-    if (known_.size() < most_known)
+    if (known_now_ != nullptr && known_now_->exact) return false;
+    const Known found = known_now_ != nullptr ? priced() : moved();
+    if (known_now_ != nullptr)
+      *known_now_ = found;
+    else if (known_.size() < most_known)
       known_.push_back(found);
     else
       known_[next_++ % most_known] = found;
@@ -101,8 +109,8 @@ class ConvolveProblem {
   }
   constexpr bool moves(const Pick& pick, int variant) {
     bound(pick, variant);
-    refine();
-    return find(number_)->moves;
+    while (refine()) bound(pick, variant);
+    return known_now_->moves;
   }
   constexpr ConvolveSplit split_of(const AxisRoles& roles) const {
     const FactorSplit split = axes_.together(roles);
@@ -128,13 +136,25 @@ class ConvolveProblem {
   struct Known {
     Index number = -1;
     Worth worth;
+    bool exact = false;
     bool moves = false;  ///< it communicates
   };
-  static constexpr int most_known = 96;
-  constexpr const Known* find(Index number) const {
-    for (const Known& known : known_)
+  static constexpr int most_known = 128;
+  constexpr Known* find(Index number) {
+    for (Known& known : known_)
       if (known.number == number) return &known;
     return nullptr;
+  }
+  constexpr void look_at(const Pick& pick) {
+    Index number = 0;
+    for (int axis = axes() - 1; axis >= 0; --axis) number = number * 16 + pick[axis];
+    if (number == split_number_) return;
+    split_number_ = number;
+    const AxisRoles roles = axes_.roles(pick);
+    split_ = split_of(roles);
+    least_cost_ = saturating_add(
+        options_.machine.compute(maker_.operations(split_), factors_.rule.result().desc.type),
+        least_.without_work(roles));
   }
 
   struct KnownToll {
@@ -156,9 +176,9 @@ class ConvolveProblem {
     if (tolls_[t].size() < tolls_[t].capacity) tolls_[t].push_back({s, cost});
     return cost;
   }
-  /// Returns the cost of the moves and the operations; several breaches count as one, as in
-  /// priced().
-  constexpr Worth least() {
+  /// Returns the cost of the moves and the operations of the last bound; several breaches count as
+  /// one, as in priced().
+  constexpr Known moved() {
     std::int64_t broken = 0, cost = options_.machine.compute(maker_.operations(split_),
                                                              factors_.rule.result().desc.type);
     const auto add = [&](std::int64_t price) {
@@ -168,17 +188,20 @@ class ConvolveProblem {
     add(toll(0, maker_.source_of(split_, way_)));
     add(toll(1, maker_.weights(split_)));
     add(toll(2, maker_.made(split_)));
-    return {true, false, saturating_add(cost, broken > 0 ? breach_cost : 0)};
+    cost = max_of(cost, least_cost_);
+    return {
+        number_, {true, false, saturating_add(cost, broken > 0 ? breach_cost : 0)}, false, false};
   }
   /// Prices the last bound's way by its plan on process 0, so that all processes agree.
   constexpr Known priced() const {
     PlanBuilder build(OperatorKind::convolve, axes_.mesh(), 0, options_);
-    if (!maker_.make(build, split_, way_)) return {number_, {}, false};
+    if (!maker_.make(build, split_, way_)) return {number_, {}, true, false};
     const Plan& plan = build.plan();
     std::int64_t cost = plan.cost;
     if (!options_.contract.covers(plan.needs)) cost = saturating_add(cost, breach_cost);
     return {number_,
             {true, plan.peak_bytes > options_.workspace_limit, cost},
+            true,
             plan.communications() > 0};
   }
 
@@ -186,12 +209,14 @@ class ConvolveProblem {
   const FactorAxes& axes_;
   const ConvolveMaker& maker_;
   const PlanOptions& options_;
+  LeastTolls least_;
   FixedVector<Known, most_known> known_;
   FixedVector<KnownToll, 16> tolls_[3];
   int next_ = 0;
   // Those of the last bound.
-  Index number_ = 0;
-  bool unknown_ = false;
+  Index number_ = 0, split_number_ = -1;
+  Known* known_now_ = nullptr;
+  std::int64_t least_cost_ = 0;
   ConvolveSplit split_;
   ConvolveWay way_ = ConvolveWay::as_it_is;
 };

@@ -120,6 +120,16 @@ class ConvolveMaker {
                               block(kernel_.extents, wanted_weights(s), mesh_, origin),
                               block(result_.extents, made(s), mesh_, origin), all_taps);
   }
+  /// Returns a lower bound of the operations of process 0 for any split.
+  constexpr Index least_operations() const {
+    Index products = kernel_.extents[parts_.kernel_in];
+    if (shape_.kernel == GroupSide::other) products /= shape_.groups;
+    for (int d = 0; d < shape_.windows.size(); ++d)
+      products = shape_.windows[d].base_dilation > 1
+                     ? 0
+                     : saturating_mul(products, kernel_.extents[parts_.kernel_spatial[d]]);
+    return saturating_mul(saturating_mul(2, products), volume(result_.extents)) / mesh_.processes();
+  }
   /// Makes the plan; false where a way is impossible, or the same as one before it.
   constexpr bool make(PlanBuilder& build, const ConvolveSplit& s, ConvolveWay way) const {
     build.plan().reduction = Reduction::sum;

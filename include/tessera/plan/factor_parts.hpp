@@ -64,6 +64,16 @@ struct CopyWork {
         cost = saturating_add(cost, machine.copy(saturating_mul(times, parts.bytes(t))));
     return cost;
   }
+  /// Returns the least price of any split over `processes`; `whole` are the factors without one.
+  constexpr std::int64_t least(const FactorRule& rule, const FactorParts& whole, Index processes,
+                               const Machine& machine) const {
+    std::int64_t cost = 0;
+    for (int t = 0; t < rule.tensors.size(); ++t)
+      if (const int times = rule.tensors[t].touched; times > 0)
+        cost =
+            saturating_add(cost, machine.copy(saturating_mul(times, whole.bytes(t)) / processes));
+    return cost;
+  }
   constexpr std::int64_t saved(int, const Moves&, const Sharding&) const { return 0; }
 };
 

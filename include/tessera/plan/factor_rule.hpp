@@ -106,7 +106,7 @@ struct FactorSplit {
 class FactorAxes {
  public:
   using Candidates = FixedVector<std::int8_t, 16>;
-  static constexpr int few = 3;  ///< an axis with more candidates of its own gets no others
+  static constexpr int few = 2;  ///< an axis with more roles of its own gets no others
 
   constexpr FactorAxes(const FactorRule& rule, const MeshShape& mesh, bool free_choice = true)
       : rule_(rule), mesh_(mesh) {
@@ -197,6 +197,7 @@ class FactorAxes {
     }
     return firsts;
   }
+  constexpr bool opens(int factor) const { return rule_.splitting[factor] == Splitting::opens; }
   constexpr const FactorRule& rule() const { return rule_; }
   constexpr const MeshShape& mesh() const { return mesh_; }
 
@@ -205,8 +206,6 @@ class FactorAxes {
     if (!list.contains(static_cast<std::int8_t>(candidate)))
       list.push_back(static_cast<std::int8_t>(candidate));
   }
-  constexpr bool opens(int factor) const { return rule_.splitting[factor] == Splitting::opens; }
-
   constexpr void collect(int axis, Candidates& list) const {
     for (int t = 0; t < rule_.operands; ++t)
       if (rule_.tensors[t].desc.sharding.partial.contains(axis)) add(list, passes_through);
@@ -229,9 +228,9 @@ class FactorAxes {
     if (!stays_open && (!splits_open || rule_.gathers_open)) add(list, splits_nothing);
   }
   constexpr void collect_free(int axis, Candidates& list) const {
-    bool has_role = false;
-    for (const int role : list) has_role = has_role || role != splits_nothing;
-    if (!has_role || list.size() > few || mesh_[axis] == 1) return;
+    int roles = 0;
+    for (const int role : list) roles += role != splits_nothing;
+    if (roles == 0 || roles > few) return;
     const bool stays_open = rule_.result().desc.sharding.partial.contains(axis);
     for (int factor = 0; factor < rule_.letters.size(); ++factor)
       if (rule_.splitting[factor] <= Splitting::halo && (!stays_open || opens(factor)) &&

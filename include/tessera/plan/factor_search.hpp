@@ -54,6 +54,15 @@ template <class Work> class FactorProblem {
   }
   constexpr int fallback(int axis) const { return candidates(axis) - 1; }
   constexpr bool bounded() const { return options_.contract.bounded(); }
+  constexpr bool needs_alone() const { return options_.needs_alone; }
+  constexpr const LeastTolls& least_tolls() {
+    std::int64_t work = 0;
+    const FactorParts whole(rule_, {}, axes_.mesh(), whole_);
+    const Index processes = axes_.mesh().processes();
+    if constexpr (requires { work_.least(rule_, whole, processes, options_.machine); })
+      work = work_.least(rule_, whole, processes, options_.machine);
+    return least_.emplace(axes_, options_.machine, work);
+  }
   constexpr Variants variants(const Pick& pick) {
     look_at(axes_.roles(pick));
     return split_.joined ? axes_.orders(split_) : Variants{rule_.operands};
@@ -233,12 +242,13 @@ template <class Work> class FactorProblem {
     int slices = 1;       ///< the parts that can be cut before anything travels
     int summed = 1;       ///< the processes whose parts of sums are joined
     int alone = -1;       ///< the one axis that goes from a dimension of its own to another
+    int changed = 0;      ///< how many axes do something else
   };
   constexpr Way way_of(std::uint32_t key) const {
     const bool made = rule_.tensors[tensor_of(key)].made;
     const std::uint32_t own = own_[tensor_of(key)].key;
     Way way;
-    int changed = 0, moved = -1;
+    int moved = -1;
     bool moves = false;
     for (int axis = 0; axis < axes(); ++axis) {
       const std::uint32_t from = (made ? key : own) >> (4 * axis) & 15u;
@@ -251,9 +261,9 @@ template <class Work> class FactorProblem {
       if (from != 0 && (to == 0 || from == unfinished)) way.sources *= size;
       moves = from != 0 && to != 0 && from != unfinished;
       moved = axis;
-      ++changed;
+      ++way.changed;
     }
-    if (changed != 1 || !moves) return way;  // of several, one may undo what another does
+    if (way.changed != 1 || !moves) return way;  // of several, one may undo what another does
     way.sources = axes_.mesh()[moved];
     const std::uint32_t ends[2] = {own >> (4 * moved) & 15u, key >> (4 * moved) & 15u};
     way.alone = moved;
@@ -270,25 +280,33 @@ template <class Work> class FactorProblem {
     const FactorTensor& tensor = rule_.tensors[tensor_of(key)];
     const Own& own = own_[tensor_of(key)];
     const Way way = way_of(key);
-    if (!way.leaves) return 0;
+    if (way.changed == 0) return 0;  // or another order of axes
+    if (!way.leaves)
+      return options_.machine.copy(
+          saturating_mul(tensor.made ? own.elements : parts.elements(tensor_of(key)),
+                         static_cast<Index>(size_of(tensor.desc.type))));
+    const std::int64_t known =
+        least_ ? max_of(message_, least_->toll(tensor_of(key), roles_)) : message_;
     const bool alone = way.alone >= 0 && options_.machine.order.axes.empty();
-    if (!own.even && !alone) return message_;
+    if (!own.even && !alone && way.changed > 1) return known;
     const Index part = parts.elements(tensor_of(key));
     const Index held = tensor.made ? part : own.elements;
     const auto unit = static_cast<Index>(size_of(tensor.desc.type));
     Index arrives = held / way.slices;
     if (way.summed > 1) {
-      arrives -= arrives / way.summed;
+      arrives -= ceil_div(arrives, way.summed);
     } else {
       Index kept = 1;
       for (int d = 0; d < tensor.factors.size(); ++d)
         kept = saturating_mul(kept, min_of(parts[tensor.factors[d]], own.block[d]));
       if (alone)
-        return least_all_to_all(way.alone, saturating_mul(held, unit), saturating_mul(kept, unit));
+        return max_of(known, least_all_to_all(way.alone, saturating_mul(held, unit),
+                                              saturating_mul(kept, unit)));
       arrives = (tensor.made ? own.elements : part) - kept;
     }
-    return saturating_add(saturating_mul(max_of(1, rounds(way.sources)), message_),
-                          saturating_mul(saturating_mul(arrives, unit) / 1024, payload_));
+    return max_of(known,
+                  saturating_add(saturating_mul(max_of(1, rounds(way.sources)), message_),
+                                 saturating_mul(saturating_mul(arrives, unit) / 1024, payload_)));
   }
   /// Returns a lower bound of an all-to-all over an axis, in which process 0 keeps `kept` of `held`
   /// bytes, and sends no other process more: each node hears of it at least once.
@@ -314,6 +332,7 @@ template <class Work> class FactorProblem {
   std::int64_t message_, payload_;
   FactorParts::Extents whole_;
   FixedVector<Own, max_tensors> own_;
+  std::optional<LeastTolls> least_;  ///< once free candidates are tried
   Tolls tolls_;
   LegMemo legs_;
   FixedVector<Parted, 2 * exhaustive_limit> known_;
@@ -354,10 +373,10 @@ constexpr Splits search_splits(const FactorRule& rule, const Work& work, const M
   for (FactorTensor& tensor : fewer.tensors)
     tensor.desc.sharding = without_unit_axes(tensor.desc.sharding, mesh);
   const Splits best = detail::search_splits_once(fewer, work, mesh, options, free_choice);
-  if (!options.contract.bounded() || breaches(best[0].cost) == 0) return best;
+  if (!options.contract.bounded() || breaches(best.back().cost) == 0) return best;
   // The contract may allow only the moves of meshes without axes of size 1.
   const Splits other = detail::search_splits_once(rule, work, mesh, options, free_choice);
-  return breaches(other[0].cost) < breaches(best[0].cost) ? other : best;
+  return breaches(other.back().cost) < breaches(best.back().cost) ? other : best;
 }
 template <class Work>
 constexpr Splits search_splits(const FactorRule& rule, const Work& work, const MeshShape& mesh,

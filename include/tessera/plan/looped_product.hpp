@@ -27,6 +27,10 @@ struct ProductWork {
                                const Machine&) const {
     return machine.compute(saturating_mul(2, parts.all()), rule.tensors[2].desc.type);
   }
+  constexpr std::int64_t least(const FactorRule&, const FactorParts& whole, Index processes,
+                               const Machine&) const {
+    return machine.compute(saturating_mul(2, whole.all()) / processes, rule.tensors[2].desc.type);
+  }
   constexpr std::int64_t saved(int t, const Moves& moves, const Sharding& s) const {
     const Move& move = t == 2 ? moves.list[0] : moves.list.back();
     if (move.panel_dim < 0 ||
@@ -74,7 +78,9 @@ class ProductChoice {
 
   /// Returns the best plan; `plain` are the best splits without rounds.
   constexpr Plan best(const Splits& plain) {
-    for (const Factors& split : plain) consider(split, {});
+    consider(plain.back(), {});
+    if (plain.size() > 1 && (over_ || !keeps(best_) || best_.cost >= plain[0].cost))
+      consider(plain[0], {});
     if (!may_loop(options_)) return best_;
     const MeshShape& mesh = best_.mesh;
     PlanOptions free = options_;
@@ -135,9 +141,9 @@ class ProductChoice {
     best_ = plan;
     found_ = true;
   }
+  constexpr bool keeps(const Plan& plan) const { return options_.contract.covers(plan.needs); }
   constexpr bool better(const Plan& plan) const {
-    const bool keeps = options_.contract.covers(plan.needs);
-    if (keeps != options_.contract.covers(best_.needs)) return keeps;
+    if (keeps(plan) != keeps(best_)) return keeps(plan);
     if ((plan.over_limit > 0) != (best_.over_limit > 0)) return plan.over_limit == 0;
     return plan.cost < best_.cost;
   }
