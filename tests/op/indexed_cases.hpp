@@ -94,8 +94,11 @@ template <class T> class IndexedCases {
             return tessera::take(equation, x, {given[0], given[1]}, out, out_of_range);
           return tessera::take(equation, x, {given[0], given[1], given[2]}, out, out_of_range);
         },
-        detail::plan_take(terms, descs, out_of_range, out, shape_, mesh_->process(),
-                          plan_options(*mesh_), sizes),
+        counted(plan_options(*mesh_),
+                [&](const PlanOptions& options) {
+                  return detail::plan_take(terms, descs, out_of_range, out, shape_,
+                                           mesh_->process(), options, sizes);
+                }),
         expected, descs[0].sharding.partial.empty() ? 0 : tolerance(shape_.processes()));
   }
 
@@ -176,8 +179,11 @@ template <class T> class IndexedCases {
             return scatter_of<Set>(equation, given, indexed, asked, out_of_range);
           return scatter_of<Sum>(equation, given, indexed, asked, out_of_range);
         },
-        detail::plan_scatter(terms, kind, descs, indexed, out_of_range, out, shape_,
-                             mesh_->process(), plan_options(*mesh_)),
+        counted(plan_options(*mesh_),
+                [&](const PlanOptions& options) {
+                  return detail::plan_scatter(terms, kind, descs, indexed, out_of_range, out,
+                                              shape_, mesh_->process(), options);
+                }),
         expected, kind == Reduction::sum ? tolerance(updates.size() + shape_.processes()) : 0);
   }
 
@@ -224,8 +230,11 @@ template <class T> class IndexedCases {
         out = some_sharding(random_, labels.size(), shape_.rank());
       return trial<T>("dynamic slice along " + moving, {x}, out)(
           [&] { return tessera::dynamic_slice(letters, moving, whole, starts, sizes, out); },
-          detail::plan_dynamic_slice(labels, along, x, sizes, out, shape_, mesh_->process(),
-                                     plan_options(*mesh_)),
+          counted(plan_options(*mesh_),
+                  [&](const PlanOptions& options) {
+                    return detail::plan_dynamic_slice(labels, along, x, sizes, out, shape_,
+                                                      mesh_->process(), options);
+                  }),
           support::dynamic_slice(whole_input<T>(x, shape_, 1), start, size),
           open ? tolerance(shape_.processes()) : 0);
     }

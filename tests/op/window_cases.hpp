@@ -146,8 +146,9 @@ template <class T> class WindowCases {
       if (which == 2) return convolve_kernel_gradient(letters, input, second, k, c, out);
       return convolve(letters, input, second, c, out);
     };
-    const Plan plan = detail::plan_convolve(g.terms, g.shape, a, b, out, shape_, mesh_->process(),
-                                            within_.options(mesh_));
+    const Plan plan = counted(within_.options(mesh_), [&](const PlanOptions& options) {
+      return detail::plan_convolve(g.terms, g.shape, a, b, out, shape_, mesh_->process(), options);
+    });
     std::string settings =
         "groups " + std::to_string(c.feature_groups) + " " + std::to_string(c.batch_groups);
     for (const Window& w : shape.windows)

@@ -254,7 +254,7 @@ std::vector<Row> rows() {
        {.low = {1, 1}, .high = {1, 1}},
        on_h,
        square,
-       {.exchanges = 1, .reduces = 1}},
+       {.exchanges = 2, .gathers = 2, .payload = 8 * 105 * 210 * 32 * 4}},
       {"C33",
        "bhwi,hwio->bhwo",
        {16, 256, 256, 384},

@@ -67,8 +67,8 @@ struct FoundPick {
 };
 
 /// The most combinations that are all tried: enough for two axes of six candidates each, or for
-/// three that split few dimensions. A plan over two axes then takes less than 100,000 steps of
-/// clang's constant evaluation, the limit for a plan that is a constant
+/// three that split few dimensions. A plan over two axes then takes less than an eighth
+/// of the steps of clang's constant evaluation, the limit for a plan that is a constant
 /// (tests/plan/headline.static.cpp); a plan over three takes about a third of clang's own limit.
 inline constexpr int exhaustive_limit = 40;
 /// The most combinations that are all tried to keep a contract: enough for six such axes.

@@ -19,8 +19,8 @@ struct PlanOptions {
   /// exchanges of regions get no numbers. This takes a compiler few steps.
   bool needs_alone = false;
   /// During its local work an operator may split over an axis what the axis splits in no tensor,
-  /// where that saves a ninth of the price, or keeps the contract.
-  bool free_choice = false;
+  /// where that saves a ninth of the price or keeps the contract.
+  bool free_choice = true;
   const detail::StoredWithin* stored =
       nullptr;  ///< the storage of operands, where some are not contiguous
   /// Parts of sums of half types are rounded, and sent as half types, in place of float: half the
