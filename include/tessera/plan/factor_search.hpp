@@ -56,11 +56,8 @@ template <class Work> class FactorProblem {
   constexpr bool bounded() const { return options_.contract.bounded(); }
   constexpr bool needs_alone() const { return options_.needs_alone; }
   constexpr const LeastTolls& least_tolls() {
-    std::int64_t work = 0;
     const FactorParts whole(rule_, {}, axes_.mesh(), whole_);
-    const Index processes = axes_.mesh().processes();
-    if constexpr (requires { work_.least(rule_, whole, processes, options_.machine); })
-      work = work_.least(rule_, whole, processes, options_.machine);
+    const std::int64_t work = work_.least(rule_, whole, axes_.mesh().processes(), options_.machine);
     return least_.emplace(axes_, options_.machine, work);
   }
   constexpr Variants variants(const Pick& pick) {
@@ -281,17 +278,15 @@ template <class Work> class FactorProblem {
     const Own& own = own_[tensor_of(key)];
     const Way way = way_of(key);
     if (way.changed == 0) return 0;  // or another order of axes
-    if (!way.leaves)
-      return options_.machine.copy(
-          saturating_mul(tensor.made ? own.elements : parts.elements(tensor_of(key)),
-                         static_cast<Index>(size_of(tensor.desc.type))));
+    const Index part = parts.elements(tensor_of(key));
+    const auto unit = static_cast<Index>(size_of(tensor.desc.type));
+    if (!way.leaves)  // it is cut
+      return options_.machine.copy(saturating_mul(tensor.made ? own.elements : part, unit));
     const std::int64_t known =
         least_ ? max_of(message_, least_->toll(tensor_of(key), roles_)) : message_;
     const bool alone = way.alone >= 0 && options_.machine.order.axes.empty();
     if (!own.even && !alone && way.changed > 1) return known;
-    const Index part = parts.elements(tensor_of(key));
     const Index held = tensor.made ? part : own.elements;
-    const auto unit = static_cast<Index>(size_of(tensor.desc.type));
     Index arrives = held / way.slices;
     if (way.summed > 1) {
       arrives -= ceil_div(arrives, way.summed);
@@ -348,8 +343,8 @@ template <class Work> class FactorProblem {
 
 template <class Work>
 constexpr Splits search_splits_once(const FactorRule& rule, const Work& work, const MeshShape& mesh,
-                                    const PlanOptions& options, bool free_choice) {
-  const FactorAxes axes(rule, mesh, free_choice);
+                                    const PlanOptions& options) {
+  const FactorAxes axes(rule, mesh, options.free_choice);
   FactorProblem<Work> problem(axes, work, options);
   Splits splits;
   const AxisSearch<FactorProblem<Work>> search(problem);
@@ -366,28 +361,23 @@ constexpr Splits search_splits_once(const FactorRule& rule, const Work& work, co
 /// Returns the best splits of the tensors during the local work, which best_plan compares.
 template <class Work>
 constexpr Splits search_splits(const FactorRule& rule, const Work& work, const MeshShape& mesh,
-                               const PlanOptions& options, bool free_choice) {
-  if (mesh.unit_axes().empty())
-    return detail::search_splits_once(rule, work, mesh, options, free_choice);
+                               const PlanOptions& options) {
+  if (mesh.unit_axes().empty()) return detail::search_splits_once(rule, work, mesh, options);
   FactorRule fewer = rule;
   for (FactorTensor& tensor : fewer.tensors)
     tensor.desc.sharding = without_unit_axes(tensor.desc.sharding, mesh);
-  const Splits best = detail::search_splits_once(fewer, work, mesh, options, free_choice);
+  const Splits best = detail::search_splits_once(fewer, work, mesh, options);
   if (!options.contract.bounded() || breaches(best.back().cost) == 0) return best;
   // The contract may allow only the moves of meshes without axes of size 1.
-  const Splits other = detail::search_splits_once(rule, work, mesh, options, free_choice);
+  const Splits other = detail::search_splits_once(rule, work, mesh, options);
   return breaches(other.back().cost) < breaches(best.back().cost) ? other : best;
-}
-template <class Work>
-constexpr Splits search_splits(const FactorRule& rule, const Work& work, const MeshShape& mesh,
-                               const PlanOptions& options) {
-  return detail::search_splits(rule, work, mesh, options, options.free_choice);
 }
 /// Returns the best split whose axes split what they split in some tensor.
 template <class Work>
 constexpr Factors search_factors(const FactorRule& rule, const Work& work, const MeshShape& mesh,
-                                 const PlanOptions& options) {
-  return detail::search_splits(rule, work, mesh, options, false)[0];
+                                 PlanOptions options) {
+  options.free_choice = false;
+  return detail::search_splits(rule, work, mesh, options)[0];
 }
 
 /// Returns the price of one assignment of the axes: `roles[axis]` is a factor of the rule,

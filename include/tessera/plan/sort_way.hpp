@@ -68,6 +68,9 @@ struct SortWork {
                ? price
                : saturating_add(price, breach_cost);
   }
+  constexpr std::int64_t least(const FactorRule&, const FactorParts&, Index, const Machine&) const {
+    return 0;
+  }
   constexpr std::int64_t saved(int, const Moves&, const Sharding&) const { return 0; }
 };
 
