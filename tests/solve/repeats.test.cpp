@@ -114,6 +114,41 @@ TEST_CASE("A chain of 96 equal units costs as much work as one of a few") {
     }
 }
 
+TEST_CASE(
+    "A deep chain whose tables are too large is bounded, and its search begins with few units") {
+  SolveOptions small;
+  small.table_entries = 64;
+  for (const bool mirrored : {false, true})
+    for (int seed = 0; seed < 6; ++seed) {
+      CAPTURE(seed);
+      CAPTURE(mirrored);
+      const CostNetwork network = chain(random_unit(seed), 40, mirrored);
+      const Cost least = solve(network).cost;
+      const Solution bounded = solve(network, small);
+      CHECK(bounded.bound <= least);
+      CHECK(least <= bounded.cost);
+      CHECK(bounded.cost == cost_of(network, bounded.assignment));
+      CHECK(bounded.gap() < 0.02);
+    }
+}
+
+TEST_CASE("A folded network has the first one's costs, and its assignments unfold") {
+  const Unit unit = random_unit(3);
+  for (const bool mirrored : {false, true}) {
+    CAPTURE(mirrored);
+    const CostNetwork network = chain(unit, 40, mirrored), few = chain(unit, 8, mirrored);
+    const detail::Folded folded(network);
+    REQUIRE(folded.is_smaller());
+    CHECK(folded.network().variables() < network.variables());
+    const Solution of_few = solve(folded.network());
+    REQUIRE(of_few.optimal());
+    const Assignment all = folded.recovered(of_few.assignment);
+    REQUIRE(static_cast<int>(all.size()) == network.variables());
+    CHECK(is_feasible(cost_of(network, all)));
+    CHECK_FALSE(detail::Folded(few).is_smaller());
+  }
+}
+
 TEST_CASE("Marginals of a long chain are the costs of forced values") {
   const CostNetwork network = chain(random_unit(5), 24, true);
   const MinMarginals why = min_marginals(network);

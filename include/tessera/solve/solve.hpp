@@ -93,6 +93,18 @@ inline Cost unscaled(Cost bound, Cost scale, Cost changes) {
   return least > 0 ? (least + scale - 1) / scale : -(-least / scale);
 }
 
+/// Where units repeat, a search for few of them comes before that for all.
+inline void begin_folded(const CostNetwork& network, const SolveOptions& options, Search& search) {
+  const Folded folded(network);
+  if (!folded.is_smaller()) return;
+  const Timeline timeline(folded.network());
+  const PairsOf pairs(folded.network());
+  Stop stop(options.steps, 0);
+  Search few(folded.network(), timeline, pairs, move_entries(folded.network()), stop);
+  few.run();
+  search.begin_as(few, folded);
+}
+
 inline void check(const CostNetwork& network, const SolveOptions& options) {
   const auto check_size = [&](std::size_t size, const char* what) {
     if (size != 0 && size != static_cast<std::size_t>(network.variables()))
@@ -140,6 +152,7 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
   if (!options.previous.empty())
     search.offer(shortened.reduced(simplified.reduced(options.previous)));
   if (!exact || (timeline.points() > 0 && reduced.variables() > 50)) {
+    if (timeline.points() == 0 && !stop.has_clock()) detail::begin_folded(reduced, options, search);
     search.run();
     multipliers = search.multipliers();
   }

@@ -54,6 +54,25 @@ class Reparametrized {
   /// The costs of all values; adding to them changes the network by that.
   std::vector<Cost>& costs() { return costs_; }
 
+  /// Moves what `other` has moved between its variables and its pairs; `of` is its pair for each of
+  /// this network's, of as many values, or -1. Nothing has been moved before.
+  void begin_as(const Reparametrized& other, std::span<const int> of) {
+    for (std::size_t p = 0; p < sides_.size(); ++p) {
+      if (of[p] < 0) continue;
+      const Sides &to = sides_[p], &from = other.sides_[static_cast<std::size_t>(of[p])];
+      const auto& pair = network_->pairs()[p];
+      const auto move = [&](int v, std::size_t begin, std::size_t source) {
+        Cost* const own = costs_.data() + network_->first(v);
+        for (std::size_t i = 0; i < network_->costs(v).size(); ++i) {
+          if (!is_feasible(own[i])) continue;
+          moved_[begin + i] = other.moved_[source + i];
+          own[i] -= moved_[begin + i];
+        }
+      };
+      move(pair.a, to.a, from.a);
+      move(pair.b, to.b, from.b);
+    }
+  }
   /// Once forward and once backward. Time: two readings of all pairs.
   void pass() {
     for (int v = 0; v < network_->variables(); ++v) update(v, true);

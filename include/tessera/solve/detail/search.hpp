@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <tessera/solve/cost_network.hpp>
+#include <tessera/solve/detail/folded.hpp>
 #include <tessera/solve/detail/large_moves.hpp>
 #include <tessera/solve/detail/neighbourhood.hpp>
 #include <tessera/solve/detail/relaxation.hpp>
@@ -58,6 +59,11 @@ class Search {
     best_cost_ = cost;
   }
 
+  /// Begins with what the search for a smaller network has found.
+  void begin_as(const Search& smaller, const Folded& folded) {
+    moved_.begin_as(smaller.moved_, folded.pairs());
+    if (smaller.found()) offer(folded.recovered(smaller.best()));
+  }
   /// All of the following, each a phase of the search.
   void run();
   void raise_bound();
