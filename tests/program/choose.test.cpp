@@ -22,6 +22,7 @@
 #include <tessera/plan/op/transpose.hpp>
 #include <tessera/program/choice.hpp>
 #include <tessera/program/detail/ways.hpp>
+#include <tessera/program/peak.hpp>
 
 #include "support/enumerate.hpp"
 
@@ -133,6 +134,28 @@ Cost least_of_all(const Program& program, const std::vector<bool>& free) {
     std::size_t i = 0;
     while (i < at.size() && ++at[i] == domains[i].size()) at[i++] = 0;
     if (i == at.size()) return least;
+  }
+}
+
+/// Calls visit with pins of the free tensors, for every assignment of shardings to them.
+template <class Visit>
+void for_each_sharding(const Program& program, const std::vector<bool>& free, const Visit& visit) {
+  std::vector<TensorPin> pins;
+  std::vector<std::vector<Sharding>> domains;
+  for (std::size_t t = 0; t < free.size(); ++t) {
+    if (!free[t]) continue;
+    const int number = static_cast<int>(t);
+    domains.push_back(detail::placements(program.tensor(number).desc.extents, program.mesh));
+    pins.push_back({number, domains.back()[0]});
+  }
+  std::vector<std::size_t> at(pins.size(), 0);
+  for (std::size_t i = 0; i < at.size();) {
+    visit(pins);
+    for (i = 0; i < at.size(); ++i) {
+      at[i] = (at[i] + 1) % domains[i].size();
+      pins[i].to = domains[i][at[i]];
+      if (at[i] > 0) break;
+    }
   }
 }
 
@@ -281,6 +304,49 @@ TEST_CASE("a limit on flops or memory is kept where a choice can keep it") {
     CHECK(choose(program, {}, options).program.flops() <= options.flops_limit);
   }
   CHECK(kept > 5);
+}
+
+TEST_CASE(
+    "of all shardings of a small program that keep a limit on memory, the choice costs least") {
+  Random random(40);
+  for (int i = 0; i < 12; ++i) {
+    const Program program = some_program(random, MeshShape{2, 2}, 3);
+    struct Known {
+      Index peak;
+      Cost cost;
+    };
+    std::vector<Known> all;
+    for_each_sharding(program, choose(program).free, [&](const std::vector<TensorPin>& pins) {
+      const Choice one = choose(program, {}, {.pins = pins});
+      all.push_back({peak_over_processes(one.program), one.cost});
+    });
+    std::sort(all.begin(), all.end(),
+              [](const Known& a, const Known& b) { return a.peak < b.peak; });
+    for (const std::size_t at : {std::size_t{0}, all.size() / 8, all.size() / 2}) {
+      const ChooseOptions options{.memory_limit = all[at].peak};
+      const Choice choice = choose(program, {}, options);
+      CAPTURE(i);
+      CAPTURE(at);
+      CAPTURE(explain(choice));
+      CHECK(choice.found);
+      CHECK(peak_over_processes(choice.program) <= options.memory_limit);
+      Cost least = infeasible;
+      for (const Known& one : all)
+        if (one.peak <= options.memory_limit) least = std::min(least, one.cost);
+      CHECK(choice.cost <= least + least / 50);
+    }
+  }
+}
+
+TEST_CASE("where no choice keeps a limit, it is said what was least") {
+  Random random(41);
+  const Program program = some_program(random, MeshShape{2, 2}, 4);
+  const Choice choice = choose(program, {}, {.memory_limit = 1});
+  CHECK_FALSE(choice.found);
+  CHECK(choice.least_peak > 0);
+  CHECK(choice.gap() > 1);
+  CHECK(explain(choice).find("the least peak of memory that was seen") != std::string::npos);
+  CHECK(explain(choice).find("gap") == std::string::npos);
 }
 
 TEST_CASE("what a tensor's sharding costs the whole program is what forcing it costs") {

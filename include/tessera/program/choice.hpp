@@ -22,6 +22,7 @@
 /// the integer, and never above that of the Program that was given; the same question has the same
 /// answer on every process.
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,7 +47,12 @@ struct Choice {
   Objective objective = Objective::time;
   Cost before = 0;  ///< the price of the Program that was given
   Cost cost = 0;    ///< of `program`
-  Cost bound = 0;   ///< no choice costs less, of operators that move tensors and then compute
+  Cost bound = 0;   ///< no choice costs less, of operators that move tensors and then compute;
+                    ///< infeasible where none of those keeps the limits
+  /// Whether `program` keeps the limits and the pins; else it is the Program that was given.
+  bool found = true;
+  Index memory_limit = max_int64;
+  Index least_peak = 0;  ///< where memory is limited, of all Programs that were looked at
   Solution solution = {};
   std::shared_ptr<const detail::ChoiceQuestion> question{};
 
@@ -56,8 +62,9 @@ struct Choice {
   /// "1.weight": so it is made, or read from a file. Throws UsageError where no operator reads it.
   TESSERA_FUNCTION Sharding argument(std::string_view path) const;
 
-  /// By how much of the bound the cost may be too high.
+  /// By how much of the bound the cost may be too high; infinite where nothing was found.
   double gap() const {
+    if (!found || !is_feasible(bound)) return std::numeric_limits<double>::infinity();
     return cost <= bound
                ? 0
                : static_cast<double>(cost - bound) / static_cast<double>(bound < 1 ? 1 : bound);

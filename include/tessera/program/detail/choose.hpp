@@ -20,89 +20,18 @@
 #include <tessera/program/choice.hpp>
 #include <tessera/program/choice/detail/earlier.hpp>
 #include <tessera/program/detail/choice_question.hpp>
-#include <tessera/program/detail/refined_choice.hpp>
-#include <tessera/program/detail/under_choice.hpp>
+#include <tessera/program/detail/choice_search.hpp>
 #include <tessera/program/explain.hpp>
-#include <tessera/program/peak.hpp>
 #include <tessera/program/text_table.hpp>
 #include <tessera/solve/min_marginals.hpp>
-#include <tessera/solve/solve.hpp>
 
 namespace tessera {
-
-namespace detail {
-inline Index flops_of(const Program& program) {
-  Index flops = 0;
-  for (const ProgramEntry& e : program.entries())
-    flops = saturating_add(flops, Prices::flops_of(*e.plan));
-  return flops;
-}
-inline bool keeps_limits(const Program& program, const ChooseOptions& options) {
-  if (options.flops_limit != max_int64 && flops_of(program) > options.flops_limit) return false;
-  return options.memory_limit == max_int64 || peak_over_processes(program) <= options.memory_limit;
-}
-}  // namespace detail
 
 namespace detail {
 /// Returns a choice that repeats an earlier one, or stays near it
 /// (program/choice/detail/earlier.hpp).
 inline Choice chosen_beside_earlier(const Program& program, const PlanOptions& planning,
                                     const ChooseOptions& options);
-
-inline Choice chosen_anew(const Program& program, const PlanOptions& planning,
-                          const ChooseOptions& options) {
-  const auto question = std::make_shared<ChoiceQuestion>(program, planning, options);
-  Prices& prices = question->prices();
-  const auto price_of = [&](const Program& p) {
-    Cost cost = 0;
-    for (const ProgramEntry& e : p.entries()) cost = add_costs(cost, prices.of(*e.plan));
-    return cost;
-  };
-  Choice choice;
-  choice.objective = options.objective;
-  choice.program = program;
-  choice.cost = choice.before = price_of(program);
-  for (const ProgramTensor& t : program.tensors()) choice.chosen.push_back(t.desc.sharding);
-  for (std::size_t t = 0; t < program.tensors().size(); ++t)
-    choice.free.push_back(question->is_free(static_cast<int>(t)));
-  choice.question = question;
-  SolveOptions solving;
-  solving.steps = options.steps;
-  const bool kept = question->keeps_pins();
-  const bool within = kept && keeps_limits(program, options);
-  const auto as_given = [&] {  // nothing better is found
-    if (!kept)
-      throw ShardingError(
-          "choose: within its limits no choice is found that keeps what is pinned; a pin holds "
-          "whatever it costs; raise the limits, allow more steps, or leave entries of pins Open");
-    return choice;
-  };
-  Index flops = options.flops_limit, memory = options.memory_limit;
-  for (int tries = 0; tries < 6; ++tries) {
-    choice.solution = solve(question->network(), solving);
-    if (tries == 0) choice.bound = add_costs(choice.solution.bound, question->fixed());
-    if (!choice.solution.found()) return as_given();
-    Assignment assignment = choice.solution.assignment;
-    if (flops == max_int64 && memory == max_int64)
-      assignment = RefinedChoice(*question, std::move(assignment)).make();
-    Program made = UnderChoice(*question, assignment, planning).make();
-    if (keeps_limits(made, options)) {
-      const Cost cost = price_of(made);
-      if (within && cost >= choice.cost) return choice;
-      choice.cost = cost;
-      choice.program = std::move(made);
-      for (std::size_t t = 0; t < choice.chosen.size(); ++t)
-        choice.chosen[t] = question->home(static_cast<int>(t), assignment).sharding;
-      return choice;
-    }
-    // What the network leaves out, such as copies within an operator, is taken off the limit.
-    if (flops != max_int64) flops -= std::max<Index>(0, flops_of(made) - options.flops_limit);
-    if (memory != max_int64)
-      memory -= std::max<Index>(0, peak_over_processes(made) - options.memory_limit);
-    question->limit(flops, memory);
-  }
-  return as_given();
-}
 }  // namespace detail
 
 TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planning,
@@ -127,6 +56,17 @@ inline std::string tensor_text(const Program& program, int t) {
   const ProgramEntry& e = program.entry(tensor.made);
   const std::string path = program.layer_path(e.layer);
   return (path.empty() ? "" : path + "/") + e.label;
+}
+/// Returns the least price of the whole Program with a free tensor at each of its places, of which
+/// `why` knows the network's part.
+inline std::vector<Cost> prices_of_homes(const ChoiceQuestion& question, const MinMarginals& why,
+                                         int tensor) {
+  const auto& homes = question.homes(tensor);
+  std::vector<Cost> prices;
+  for (std::size_t i = 0; i < homes.all.size(); ++i)
+    prices.push_back(
+        add_costs(why.least[question.network().first(homes.variable) + i], question.fixed()));
+  return prices;
 }
 }  // namespace detail
 
@@ -155,10 +95,13 @@ TESSERA_FUNCTION std::string explain(const Choice& choice) {
                to_string(given.tensor(number).desc.extents), to_string(before, names), "->",
                to_string(choice.chosen[t], names)});
   }
+  const std::string tensors = "choose: " + detail::counted(free, "tensor") + " free, ";
+  if (!choice.found)
+    return tensors + "nothing is found within the limits" + detail::least_peak_text(choice) + "\n";
   char gap[32];
   std::snprintf(gap, sizeof gap, "%.2f", 100 * choice.gap());
-  return "choose: " + detail::counted(free, "tensor") + " free, " + std::to_string(changed) +
-         " split otherwise; " + detail::price_text(choice.objective, choice.before) + " before, " +
+  return tensors + std::to_string(changed) + " split otherwise; " +
+         detail::price_text(choice.objective, choice.before) + " before, " +
          detail::price_text(choice.objective, choice.cost) + " after, gap " + gap + " %\n" +
          table.text("  ");
 }
@@ -174,11 +117,9 @@ TESSERA_FUNCTION std::string explain(const Choice& choice, int tensor) {
     return text + ": stated, " + to_string(question.program().tensor(tensor).desc.sharding, names) +
            "\n";
   const MinMarginals why = min_marginals(question.network());
+  const std::vector<Cost> prices = detail::prices_of_homes(question, why, tensor);
   std::vector<std::pair<Cost, Sharding>> rows;
-  for (std::size_t i = 0; i < homes.all.size(); ++i)
-    rows.emplace_back(
-        add_costs(why.least[question.network().first(homes.variable) + i], question.fixed()),
-        homes.all[i]);
+  for (std::size_t i = 0; i < prices.size(); ++i) rows.emplace_back(prices[i], homes.all[i]);
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   detail::TextTable table;

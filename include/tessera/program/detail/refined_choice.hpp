@@ -25,7 +25,8 @@ class RefinedChoice {
   RefinedChoice(ChoiceQuestion& question, Assignment assignment)
       : question_(question),
         at_(std::move(assignment)),
-        operators_of_(question.program().tensors().size()) {
+        operators_of_(question.program().tensors().size()),
+        open_(operators_of_.size(), true) {
     const Program& program = question_.program();
     for (int i = 0; i < program.size(); ++i) {
       const ProgramEntry& e = program.entry(i);
@@ -42,14 +43,31 @@ class RefinedChoice {
   Assignment make() {
     for (int sweep = 0; sweep < 4; ++sweep) {
       bool changed = false;
-      for (std::size_t t = 0; t < operators_of_.size(); ++t)
-        changed = improve(static_cast<int>(t)) || changed;
+      for (std::size_t t = 0; t < operators_of_.size(); ++t) {
+        if (!open_[t]) continue;
+        open_[t] = false;
+        if (!improve(static_cast<int>(t))) continue;
+        changed = true;
+        open_around(t);
+      }
       if (!changed) break;
     }
     return at_;
   }
 
  private:
+  /// Tensors that share an operator with one that was put elsewhere may pay now.
+  void open_around(std::size_t t) {
+    const auto open = [&](int other) {
+      if (other >= 0) open_[static_cast<std::size_t>(other)] = true;
+    };
+    for (const int i : operators_of_[t]) {
+      const ProgramEntry& e = question_.program().entry(i);
+      for (const int other : e.operands) open(other);
+      open(e.result);
+      for (const int other : e.also) open(other);
+    }
+  }
   /// Puts a tensor and its copy where they and their operators cost least; returns whether that is
   /// elsewhere.
   bool improve(int t) {
@@ -103,10 +121,7 @@ class RefinedChoice {
       const Home home = question_.home(e.operands[k], at_);
       TensorDesc x = e.plan->slots[k].desc;
       const Sharding& to = (*question_.ways(i))[way].way.operands[k];
-      const auto toll = [&](const Sharding& s) {
-        return question_.prices().toll(x, s, to, e.contract);
-      };
-      x.sharding = home.copy && toll(*home.copy) < toll(home.sharding) ? *home.copy : home.sharding;
+      x.sharding = question_.source(x, home, to, e.contract).sharding;
       sources.push_back(x);
     }
     return std::min(least, question_.prices().direct(e, sources, out, question_.makes_own(e)));
@@ -114,9 +129,11 @@ class RefinedChoice {
   /// The moves to and from an operator that stays as it was recorded, or that is a move itself.
   Cost price_without_ways(const ProgramEntry& e) {
     if (question_.is_move(e)) {
-      const Cost cost = question_.read(question_.program().tensor(e.operands[0]).desc,
-                                       question_.home(e.operands[0], at_),
-                                       question_.home(e.result, at_).sharding, e.contract);
+      const Cost cost = question_
+                            .source(question_.program().tensor(e.operands[0]).desc,
+                                    question_.home(e.operands[0], at_),
+                                    question_.home(e.result, at_).sharding, e.contract)
+                            .toll;
       return question_.makes_own(e) && cost == 0 ? infeasible : cost;
     }
     Cost cost = 0;
@@ -124,7 +141,7 @@ class RefinedChoice {
       const TensorDesc& x = e.plan->slots[k].desc;
       const Home home = question_.home(e.operands[k], at_);
       if (!(home.sharding == question_.program().tensor(e.operands[k]).desc.sharding))
-        cost = add_costs(cost, question_.read(x, home, x.sharding, e.contract));
+        cost = add_costs(cost, question_.source(x, home, x.sharding, e.contract).toll);
     }
     return cost;
   }
@@ -132,6 +149,7 @@ class RefinedChoice {
   ChoiceQuestion& question_;
   Assignment at_;
   std::vector<std::vector<int>> operators_of_;  ///< of each tensor
+  std::vector<bool> open_;                      ///< whether a tensor's places are to be tried
 };
 
 }  // namespace tessera::detail

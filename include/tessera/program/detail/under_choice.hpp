@@ -6,7 +6,9 @@
 ///     Program chosen = UnderChoice(question, assignment, planning).make();
 ///
 /// An operator reads its operands where they lie and makes its result where it shall lie, if that
-/// is the cheapest; else the moves to its way are operators of their own.
+/// is the cheapest; else the moves to its way are operators of their own. `as_counted`: they are
+/// so wherever something is moved, and a free tensor that has a copy is read from the copy, so that
+/// the Program holds what the question counts.
 ///
 /// Laws: the Program's price is at most the assignment's cost.
 #include <algorithm>
@@ -21,10 +23,12 @@ namespace tessera::detail {
 
 class UnderChoice : ProgramEdit {
  public:
-  UnderChoice(ChoiceQuestion& question, const Assignment& assignment, const PlanOptions& planning)
+  UnderChoice(ChoiceQuestion& question, const Assignment& assignment, const PlanOptions& planning,
+              bool as_counted = false)
       : ProgramEdit(question.program(), planning),
         question_(question),
         assignment_(assignment),
+        as_counted_(as_counted),
         count_(static_cast<int>(program_.tensors().size())) {
     for (int t = 0; t < count_; ++t) now_.push_back(t);
     copies_.assign(now_.size(), -1);
@@ -43,9 +47,13 @@ class UnderChoice : ProgramEdit {
         open(e, *way);
       else
         fixed(e);
+      origins_.resize(origins_.size() + before_[i].size(), static_cast<int>(i));
     }
     return finished();
   }
+  /// Returns, for each operator of the Program that was made, the one of the given Program that it
+  /// stands for.
+  const std::vector<int>& origins() const { return origins_; }
 
  private:
   /// An open argument is born where it is chosen to be.
@@ -66,17 +74,14 @@ class UnderChoice : ProgramEdit {
     TensorDesc desc;
     bool copy = false;
   };
-  /// Returns from where a tensor is brought to a sharding at least cost.
+  /// Returns from where a tensor is brought to a sharding.
   Source source(int t, const Sharding& to, const Contract& contract) {
     const Home place = question_.home(t, assignment_);
-    Source own{desc_at_home(t)}, other = own;
-    if (!place.copy) return own;
-    other.desc.sharding = *place.copy;
-    other.copy = true;
-    const auto cost = [&](const Source& from) {
-      return question_.prices().toll(from.desc, from.desc.sharding, to, contract);
-    };
-    return cost(other) < cost(own) ? other : own;
+    Source from{desc_at_home(t)};
+    from.copy = place.copy && ((as_counted_ && question_.is_free(t)) ||
+                               question_.source(from.desc, place, to, contract).copy);
+    if (from.copy) from.desc.sharding = *place.copy;
+    return from;
   }
   /// Returns the tensor of a source; a copy is made where it is read first.
   int tensor_of(const ProgramEntry& e, int t, const Source& from) {
@@ -146,7 +151,7 @@ class UnderChoice : ProgramEdit {
     }
     Prices& prices = question_.prices();
     const Operation direct = e.operation->with_result(home(e.result));
-    if (e.operands.size() == 1 && sources[0].copy) {  // it may read both
+    if (e.operands.size() == 1 && sources[0].copy && !as_counted_) {  // it may read both
       const Source own{desc_at_home(e.operands[0])};
       if (prices.direct(e, {own.desc}, home(e.result), false) <=
           prices.direct(e, {sources[0].desc}, home(e.result), false))
@@ -177,7 +182,8 @@ class UnderChoice : ProgramEdit {
     FixedVector<int, max_operands> operands;
     for (int k = 0; k < e.operands.size(); ++k)
       operands.push_back(tensor_of(e, e.operands[k], sources[k]));
-    if (direct_cost <= way_cost)
+    const bool moves = !(as_it_lies == in_way) || !(way.way.out == home(e.result));
+    if (direct_cost <= way_cost && !(as_counted_ && moves))
       return put_operator(e, direct, plan_of(direct, as_it_lies), as_it_lies, operands);
     for (int k = 0; k < e.operands.size(); ++k)
       operands[k] = same(k) >= 0 ? operands[same(k)]
@@ -226,9 +232,11 @@ class UnderChoice : ProgramEdit {
 
   ChoiceQuestion& question_;
   const Assignment& assignment_;
+  bool as_counted_;
   int count_;
   std::vector<int> now_;     ///< of each tensor, the one that stands for it
   std::vector<int> copies_;  ///< of each tensor, its copy; -1: it has not been made
+  std::vector<int> origins_;
   std::size_t at_ = 0;
 };
 

@@ -41,6 +41,10 @@ class Prices;
 /// The prices of moving tensors of one type and extents, each found when it is asked for.
 class MovePrices {
  public:
+  struct Move {
+    Cost toll;
+    Index held;  ///< bytes that the move takes up, its result included; 0 where nothing is done
+  };
   MovePrices(const Prices& prices, const TensorDesc& x, const Contract& contract)
       : prices_(&prices), x_(x), contract_(contract) {}
 
@@ -52,12 +56,14 @@ class MovePrices {
     if (fresh) places_.push_back(sharding);
     return at->second;
   }
+  const Sharding& sharding(int place) const { return places_[static_cast<std::size_t>(place)]; }
   std::vector<int> places_of(const std::vector<Sharding>& all) {
     std::vector<int> numbers;
     for (const Sharding& one : all) numbers.push_back(place(one));
     return numbers;
   }
-  Cost toll(int from, int to);
+  Cost toll(int from, int to) { return move(from, to).toll; }
+  const Move& move(int from, int to);
 
  private:
   static constexpr Cost unknown = -1;
@@ -67,7 +73,7 @@ class MovePrices {
   Contract contract_;
   std::vector<Sharding> places_;
   std::unordered_map<std::uint64_t, int> numbers_;
-  std::vector<std::vector<Cost>> tolls_;  ///< from each place to each
+  std::vector<std::vector<Move>> moves_;  ///< from each place to each
 };
 
 class Prices {
@@ -184,19 +190,21 @@ class Prices {
   std::unordered_map<std::uint64_t, std::vector<PricedWay>> ways_;
 };
 
-inline Cost MovePrices::toll(int from, int to) {
-  if (from == to) return 0;
+inline const MovePrices::Move& MovePrices::move(int from, int to) {
   const auto row = static_cast<std::size_t>(from), column = static_cast<std::size_t>(to);
-  if (tolls_.size() < places_.size()) tolls_.resize(places_.size());
-  if (tolls_[row].size() < places_.size()) tolls_[row].resize(places_.size(), unknown);
-  Cost& toll = tolls_[row][column];
-  if (toll == unknown) {
+  if (moves_.size() < places_.size()) moves_.resize(places_.size());
+  if (moves_[row].size() < places_.size()) moves_[row].resize(places_.size(), {unknown, 0});
+  Move& move = moves_[row][column];
+  if (from == to) {
+    move.toll = 0;
+  } else if (move.toll == unknown) {
     const auto made =
         prices_->plan(Operation(ops::Reshard{places_[column]}),
                       {{x_.type, x_.extents, places_[row]}}, Destination::fresh, contract_);
-    toll = made == nullptr ? infeasible : prices_->of(*made);
+    move.toll = made == nullptr ? infeasible : prices_->of(*made);
+    if (made != nullptr && !returns_operand(*made)) move.held = made->peak_bytes;
   }
-  return toll;
+  return move;
 }
 
 }  // namespace tessera::detail

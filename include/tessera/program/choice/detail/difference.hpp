@@ -61,11 +61,10 @@ TESSERA_FUNCTION std::string difference(const Choice& choice, const ChoiceTable&
     const auto& homes = question.homes(t);
     if (detail::on_mesh(before, was, program, old) && homes.variable >= 0) {
       if (why.least.empty()) why = min_marginals(question.network());
+      const std::vector<Cost> prices = detail::prices_of_homes(question, why, t);
       Cost least = infeasible;
       for (std::size_t i = 0; i < homes.all.size(); ++i)
-        if (homes.all[i] == old)
-          least =
-              add_costs(why.least[question.network().first(homes.variable) + i], question.fixed());
+        if (homes.all[i] == old) least = prices[i];
       if (is_feasible(least))
         price = std::string("as it was: ") + (why.exact ? "" : "at least ") +
                 detail::price_text(choice.objective, least);

@@ -98,7 +98,7 @@ class EarlierChoices {
   bool try_pins() {
     try {
       Choice kept = chosen_anew(program_, planning_, options_);
-      if (kept.cost > choice_.cost) return false;
+      if (kept.cost > choice_.cost || (choice_.found && !kept.found)) return false;
       kept.bound = choice_.bound;  // of the question without these pins
       kept.question = choice_.question;
       choice_ = std::move(kept);
