@@ -157,6 +157,16 @@ TEST_CASE("typed operators and maps name the place of the call") {
   };
   const auto here = [](int line) { return "mismatch.loopback.cpp:" + std::to_string(line); };
   CHECK(place([](auto x, auto y) { maximum(x, y); }) == here(__LINE__));
+  CHECK(place([](auto x, auto y) { x + y; }) == here(__LINE__));
+  CHECK(place([](auto x, auto y) { x - y; }) == here(__LINE__));
+  CHECK(place([](auto x, auto y) { x* y; }) == here(__LINE__));
+  CHECK(place([](auto x, auto y) { x / y; }) == here(__LINE__));
+  CHECK(place([](auto x, auto y) { (void)(x < y); }) == here(__LINE__));
+  CHECK(place([](auto x, auto y) { (void)(x >= y); }) == here(__LINE__));
+  CHECK(place([](auto x, auto y) { x += y; }) == here(__LINE__));
+  CHECK(place([](auto x, auto y) { x *= y; }) == here(__LINE__));
+  CHECK(place([](auto x, auto y) { axpy(2, x, y); }) == here(__LINE__));
+  CHECK(place([](auto x, auto y) { map_into(at(), x, fn::Add{}, x, y); }) == here(__LINE__));
   CHECK(place([](auto x, auto y) { map(fn::Add{}, x, y); }) == here(__LINE__));
   CHECK(place([](auto x, auto y) { map<"ab,ab->ab">(fn::Add{}, x, y); }) == here(__LINE__));
   CHECK(place([](auto x, auto y) { einsum<"ik,jk->ij">(x, y); }) == here(__LINE__));

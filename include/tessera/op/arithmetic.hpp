@@ -9,8 +9,8 @@
 ///
 /// Laws: each equals map(fn::Name{}, ...), dynamic where an operand is; + and - of two sums that
 /// are unfinished alike stay unfinished, and so does an unfinished sum times a number or divided by
-/// a number. Errors of operators on dynamic tensors carry the place of the call; between typed
-/// tensors operators cannot, and their errors name the function.
+/// a number. Errors of operators carry the place of the call where a tensor is dynamic or both are
+/// of one type; of other typed operands they cannot, and name the function.
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/op/named_function.hpp>
@@ -22,6 +22,9 @@ namespace tessera {
 template <class A, class B>
   requires detail::TypedAndOther<A, B>
 auto operator+(const A& a, const B& b) { return detail::apply_two(fn::Add{}, Where{}, a, b); }
+template <TypedTensor A> auto operator+(const A& a, const detail::PlacedLike<A>& b) {
+  return detail::apply_two(fn::Add{}, b.where, a, b.tensor);
+}
 template <detail::EitherOperand B> auto operator+(const detail::PlacedTensor& a, const B& b) {
   return detail::apply_two(fn::Add{}, a.where, a.tensor, b);
 }
@@ -31,6 +34,9 @@ template <detail::OtherOperand A> auto operator+(const A& a, const detail::Place
 template <class A, class B>
   requires detail::TypedAndOther<A, B>
 auto operator-(const A& a, const B& b) { return detail::apply_two(fn::Subtract{}, Where{}, a, b); }
+template <TypedTensor A> auto operator-(const A& a, const detail::PlacedLike<A>& b) {
+  return detail::apply_two(fn::Subtract{}, b.where, a, b.tensor);
+}
 template <detail::EitherOperand B> auto operator-(const detail::PlacedTensor& a, const B& b) {
   return detail::apply_two(fn::Subtract{}, a.where, a.tensor, b);
 }
@@ -40,6 +46,9 @@ template <detail::OtherOperand A> auto operator-(const A& a, const detail::Place
 template <class A, class B>
   requires detail::TypedAndOther<A, B>
 auto operator*(const A& a, const B& b) { return detail::apply_two(fn::Multiply{}, Where{}, a, b); }
+template <TypedTensor A> auto operator*(const A& a, const detail::PlacedLike<A>& b) {
+  return detail::apply_two(fn::Multiply{}, b.where, a, b.tensor);
+}
 template <detail::EitherOperand B> auto operator*(const detail::PlacedTensor& a, const B& b) {
   return detail::apply_two(fn::Multiply{}, a.where, a.tensor, b);
 }
@@ -49,6 +58,9 @@ template <detail::OtherOperand A> auto operator*(const A& a, const detail::Place
 template <class A, class B>
   requires detail::TypedAndOther<A, B>
 auto operator/(const A& a, const B& b) { return detail::apply_two(fn::Divide{}, Where{}, a, b); }
+template <TypedTensor A> auto operator/(const A& a, const detail::PlacedLike<A>& b) {
+  return detail::apply_two(fn::Divide{}, b.where, a, b.tensor);
+}
 template <detail::EitherOperand B> auto operator/(const detail::PlacedTensor& a, const B& b) {
   return detail::apply_two(fn::Divide{}, a.where, a.tensor, b);
 }

@@ -55,6 +55,9 @@ auto greater_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Wh
 template <class A, class B>
   requires detail::TypedAndOther<A, B>
 auto operator<(const A& a, const B& b) { return detail::apply_two(fn::Less{}, Where{}, a, b); }
+template <TypedTensor A> auto operator<(const A& a, const detail::PlacedLike<A>& b) {
+  return detail::apply_two(fn::Less{}, b.where, a, b.tensor);
+}
 template <detail::EitherOperand B> auto operator<(const detail::PlacedTensor& a, const B& b) {
   return detail::apply_two(fn::Less{}, a.where, a.tensor, b);
 }
@@ -66,6 +69,9 @@ template <class A, class B>
 auto operator<=(const A& a, const B& b) {
   return detail::apply_two(fn::LessEqual{}, Where{}, a, b);
 }
+template <TypedTensor A> auto operator<=(const A& a, const detail::PlacedLike<A>& b) {
+  return detail::apply_two(fn::LessEqual{}, b.where, a, b.tensor);
+}
 template <detail::EitherOperand B> auto operator<=(const detail::PlacedTensor& a, const B& b) {
   return detail::apply_two(fn::LessEqual{}, a.where, a.tensor, b);
 }
@@ -75,6 +81,9 @@ template <detail::OtherOperand A> auto operator<=(const A& a, const detail::Plac
 template <class A, class B>
   requires detail::TypedAndOther<A, B>
 auto operator>(const A& a, const B& b) { return detail::apply_two(fn::Greater{}, Where{}, a, b); }
+template <TypedTensor A> auto operator>(const A& a, const detail::PlacedLike<A>& b) {
+  return detail::apply_two(fn::Greater{}, b.where, a, b.tensor);
+}
 template <detail::EitherOperand B> auto operator>(const detail::PlacedTensor& a, const B& b) {
   return detail::apply_two(fn::Greater{}, a.where, a.tensor, b);
 }
@@ -85,6 +94,9 @@ template <class A, class B>
   requires detail::TypedAndOther<A, B>
 auto operator>=(const A& a, const B& b) {
   return detail::apply_two(fn::GreaterEqual{}, Where{}, a, b);
+}
+template <TypedTensor A> auto operator>=(const A& a, const detail::PlacedLike<A>& b) {
+  return detail::apply_two(fn::GreaterEqual{}, b.where, a, b.tensor);
 }
 template <detail::EitherOperand B> auto operator>=(const detail::PlacedTensor& a, const B& b) {
   return detail::apply_two(fn::GreaterEqual{}, a.where, a.tensor, b);

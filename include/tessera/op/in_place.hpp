@@ -7,8 +7,8 @@
 ///     axpy(-0.01f, gradient, weights);                                // weights -= 0.01 gradient
 ///
 /// Laws: x += y gives x the value of x + y, under x's spec, in x's memory, which all copies of x
-/// share; y may be x itself. Errors of operators on dynamic tensors carry the place of the call; on
-/// typed tensors operators cannot, and their errors name the function.
+/// share; y may be x itself. Errors of operators carry the place of the call where a tensor is
+/// dynamic or both are of one type; of other typed operands they cannot, and name the function.
 #include <concepts>
 
 #include <tessera/op/beside.hpp>
@@ -30,9 +30,10 @@ template <class T> struct AddMultiple {
   }
 };
 
-template <class F, TypedTensor A, class B> void apply_in_place(const F& f, A& x, const B& y) {
+template <class F, TypedTensor A, class B>
+void apply_in_place(const F& f, A& x, const B& y, Where where = {}) {
   if constexpr (TypedTensor<B>) {
-    map_into(x, f, x, y);
+    map_into(At{where}, x, f, x, y);
   } else {
     using T = typename A::value_type;
     map_into(x, typed_beside<F, 1, T>(f, y, {function_name<F>(), Where{}}), x);
@@ -89,8 +90,14 @@ using PlacedDestination = Placed<DynamicTensor>;
 /// Communication: none where y is split as x is (a stretched dimension whole); else y is resharded.
 /// Collective over the mesh. Throws ShapeError when y does not broadcast to x, UsageError when the
 /// number is no element of x's type; x is then as it was.
-template <TypedTensor A, detail::OtherOperand B> A& operator+=(A& x, const B& y) {
+template <TypedTensor A, detail::OtherOperand B>
+  requires(!std::same_as<A, B>)
+A& operator+=(A& x, const B& y) {
   detail::apply_in_place(fn::Add{}, x, y);
+  return x;
+}
+template <TypedTensor A> A& operator+=(A& x, const detail::PlacedLike<A>& y) {
+  detail::apply_in_place(fn::Add{}, x, y.tensor, y.where);
   return x;
 }
 template <detail::EitherOperand B>
@@ -98,8 +105,14 @@ DynamicTensor& operator+=(const detail::PlacedDestination& x, const B& y) {
   detail::apply_in_place(fn::Add{}, x.tensor, y, x.where);
   return x.tensor;
 }
-template <TypedTensor A, detail::OtherOperand B> A& operator-=(A& x, const B& y) {
+template <TypedTensor A, detail::OtherOperand B>
+  requires(!std::same_as<A, B>)
+A& operator-=(A& x, const B& y) {
   detail::apply_in_place(fn::Subtract{}, x, y);
+  return x;
+}
+template <TypedTensor A> A& operator-=(A& x, const detail::PlacedLike<A>& y) {
+  detail::apply_in_place(fn::Subtract{}, x, y.tensor, y.where);
   return x;
 }
 template <detail::EitherOperand B>
@@ -107,8 +120,14 @@ DynamicTensor& operator-=(const detail::PlacedDestination& x, const B& y) {
   detail::apply_in_place(fn::Subtract{}, x.tensor, y, x.where);
   return x.tensor;
 }
-template <TypedTensor A, detail::OtherOperand B> A& operator*=(A& x, const B& y) {
+template <TypedTensor A, detail::OtherOperand B>
+  requires(!std::same_as<A, B>)
+A& operator*=(A& x, const B& y) {
   detail::apply_in_place(fn::Multiply{}, x, y);
+  return x;
+}
+template <TypedTensor A> A& operator*=(A& x, const detail::PlacedLike<A>& y) {
+  detail::apply_in_place(fn::Multiply{}, x, y.tensor, y.where);
   return x;
 }
 template <detail::EitherOperand B>
@@ -116,8 +135,14 @@ DynamicTensor& operator*=(const detail::PlacedDestination& x, const B& y) {
   detail::apply_in_place(fn::Multiply{}, x.tensor, y, x.where);
   return x.tensor;
 }
-template <TypedTensor A, detail::OtherOperand B> A& operator/=(A& x, const B& y) {
+template <TypedTensor A, detail::OtherOperand B>
+  requires(!std::same_as<A, B>)
+A& operator/=(A& x, const B& y) {
   detail::apply_in_place(fn::Divide{}, x, y);
+  return x;
+}
+template <TypedTensor A> A& operator/=(A& x, const detail::PlacedLike<A>& y) {
+  detail::apply_in_place(fn::Divide{}, x, y.tensor, y.where);
   return x;
 }
 template <detail::EitherOperand B>
@@ -127,9 +152,11 @@ DynamicTensor& operator/=(const detail::PlacedDestination& x, const B& y) {
 }
 
 /// y becomes y + alpha x, rounded once; x broadcasts to y. Communication and errors: as y += x.
-template <Scalar S, TypedTensor X, TypedTensor Y> void axpy(S alpha, const X& x, Y& y) {
+template <Scalar S, TypedTensor X, TypedTensor Y>
+void axpy(S alpha, const X& x, Y& y, Where where = Where::here()) {
   using T = typename Y::value_type;
-  map_into(y, detail::AddMultiple<T>{detail::scalar_as<T>(alpha, {"axpy", Where{}})}, x, y);
+  map_into(At{where}, y, detail::AddMultiple<T>{detail::scalar_as<T>(alpha, {"axpy", where})}, x,
+           y);
 }
 template <Scalar S, std::same_as<DynamicTensor> X>
 void axpy(S alpha, const X& x, const X& y, Where where = Where::here()) {

@@ -184,11 +184,11 @@ void transpose_into(Y& y, const X& x, Where where = Where::here()) {
 }
 
 /// Writes f(x...) to y elementwise, dimensions lined up from the right, under y's spec. An operand
-/// may be y itself.
+/// may be y itself. The place of the call, which cannot follow a pack, may go first: at().
 /// Communication: as map. Collective over the mesh.
 template <class Bound = NoContract, TypedTensor Y, class F, TypedTensor... X>
   requires(sizeof...(X) >= 1)
-void map_into(Y& y, const F& f, const X&... x) {
+void map_into(const At& at, Y& y, const F& f, const X&... x) {
   using Typed = detail::TypedMap<detail::FromTheRight, typename Y::spec, F, detail::Elements, X...>;
   static_assert(!Typed::sound || std::is_same_v<typename Typed::result, TensorOf<Y>>,
                 "[tessera] the destination of a map has another element type, mesh or number of "
@@ -200,9 +200,12 @@ void map_into(Y& y, const F& f, const X&... x) {
         detail::MapRunner<typename Y::value_type, F, typename X::value_type...>::kernel(f);
   (void)detail::run({Typed::operation,
                      operands,
-                     {detail::function_name<F>(), Where{}, detail::bound<Typed, Bound>()},
+                     {detail::function_name<F>(), at.where, detail::bound<Typed, Bound>()},
                      extras});
 }
+template <class Bound = NoContract, TypedTensor Y, class F, TypedTensor... X>
+  requires(sizeof...(X) >= 1)
+void map_into(Y& y, const F& f, const X&... x) { map_into<Bound>(At{}, y, f, x...); }
 
 /// The same with everything known at run time.
 inline void einsum_into(std::string_view equation, const DynamicTensor& c, const DynamicTensor& a,

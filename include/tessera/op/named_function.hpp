@@ -27,20 +27,22 @@ template <class A, class B>
 concept TensorAndOther = (AnyTensor<A> && (AnyTensor<B> || Scalar<B>)) ||
                          (Scalar<A> && AnyTensor<B>);
 
-/// One operand at least is a tensor, and none is dynamic: such operators carry no place.
+/// One operand at least is a tensor, none is dynamic, and they are of two types: such operators
+/// carry no place.
 template <class A, class B>
-concept TypedAndOther =
-    TensorAndOther<A, B> && !std::same_as<A, DynamicTensor> && !std::same_as<B, DynamicTensor>;
+concept TypedAndOther = TensorAndOther<A, B> && !std::same_as<A, DynamicTensor> &&
+                        !std::same_as<B, DynamicTensor> && !std::same_as<A, B>;
 
-/// A dynamic tensor as the operand of an operator, which can have no last argument for the place of
-/// its call: the tensor turns into this where the operator stands. Typed operands cannot, since no
-/// type is deduced through a conversion.
+/// A tensor as the operand of an operator, which can have no last argument for the place of its
+/// call: the tensor turns into this where the operator stands. No type is deduced through a
+/// conversion, so that this tensor is dynamic, or of the other operand's type.
 template <class X> struct Placed {
   X& tensor;
   Where where;
   Placed(X& of, Where at = Where::here()) : tensor(of), where(at) {}  // NOLINT: stands for a tensor
 };
 using PlacedTensor = Placed<const DynamicTensor>;
+template <class A> using PlacedLike = Placed<const std::type_identity_t<A>>;
 /// What stands on the other side.
 template <class B>
 concept EitherOperand = AnyTensor<B> || Scalar<B>;
