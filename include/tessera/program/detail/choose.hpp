@@ -32,6 +32,10 @@ namespace detail {
 /// (program/choice/detail/earlier.hpp).
 inline Choice chosen_beside_earlier(const Program& program, const PlanOptions& planning,
                                     const ChooseOptions& options);
+/// What program/detail/choice_search.hpp defines, which may include this header first.
+inline Choice chosen_anew(const Program& program, const PlanOptions& planning,
+                          const ChooseOptions& options);
+inline std::string least_peak_text(const Choice& choice);
 }  // namespace detail
 
 TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planning,
