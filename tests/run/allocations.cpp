@@ -300,9 +300,9 @@ int run(int processes, Index n) {
       world->barrier();
       arenas += mesh.core()->arena().capacity();
       world->barrier();
-      const long bytes = live - arenas;
+      const long used = live - arenas;
       world->barrier();
-      return bytes;
+      return used;
     };
     for (const Row& row : all) {
       const long before_all = outside();
