@@ -94,12 +94,17 @@ class ChoiceQuestion : public ChoicePlaces {
     if (!is_free(t)) copied[0] = 0;  // its home
     hold(copy.variable, made + 1, life.end, copied);
   }
+  /// Returns a plan's peak on process 0: all processes ask the same question.
+  static Index peak_on_first(Plan plan) {
+    if (plan.process != 0) move_to_process(plan, 0);
+    return plan.peak_bytes;
+  }
   void add_fixed(const ProgramEntry& e) {
     fixed_ = add_costs(fixed_, prices_.of(*e.plan));
     fixed_flops_ = saturating_add(fixed_flops_, Prices::flops_of(*e.plan));
     const int i = static_cast<int>(operators_.size()) - 1;
     if (counts_memory())
-      hold(-1, TensorLives::works(i), TensorLives::moves_home(i), {e.plan->peak_bytes});
+      hold(-1, TensorLives::works(i), TensorLives::moves_home(i), {peak_on_first(*e.plan)});
     // Its operands are brought to where it was recorded to read them.
     for (int k = 0; k < e.operands.size(); ++k) {
       const int t = e.operands[k];

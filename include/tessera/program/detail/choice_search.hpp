@@ -20,6 +20,7 @@
 #include <tessera/program/detail/choice_question.hpp>
 #include <tessera/program/detail/refined_choice.hpp>
 #include <tessera/program/detail/under_choice.hpp>
+#include <tessera/program/over_processes.hpp>
 #include <tessera/program/peak.hpp>
 #include <tessera/solve/solve.hpp>
 
@@ -155,10 +156,10 @@ class ChoiceSearch {
   /// of them was not counted.
   bool count_moves(const std::vector<int>& origins) {
     bool more = false;
-    for (int i = 0; i < last_.size(); ++i)
-      if (saturating_add(last_.entry(i).held_before, last_.entry(i).plan->peak_bytes) >
-          options_.memory_limit)
-        more = question_->count_moves(origins[static_cast<std::size_t>(i)]) || more;
+    const ProgramSpread spread = over_processes(last_);
+    for (std::size_t i = 0; i < origins.size(); ++i)
+      if (spread.entries[i].peak.most > options_.memory_limit)
+        more = question_->count_moves(origins[i]) || more;
     return more;
   }
   Cost price_of(const Program& p) const {
