@@ -15,6 +15,7 @@ namespace {
 struct rows : Axis<> {};
 using Grid = Mesh<rows>;
 using Real = ShardedTensor<double, Grid, P<rows>>;
+using Whole = ShardedTensor<double, Grid, P<_>>;
 
 struct Sum4 {
   KOKKOS_FUNCTION double operator()(double a, double b, double c, double d) const {
@@ -45,6 +46,7 @@ std::string at_line(int line) { return "places.loopback.cpp:" + std::to_string(l
 std::string wrong_places(const ProcessMesh<Grid>& mesh) {
   const Real x = zeros<Real>(mesh, 7);
   const Real y = zeros<Real>(mesh, 9);
+  const Whole z = zeros<Whole>(mesh, 9);
   const std::string here = "on process " + std::to_string(mesh.process());
   std::string wrong;
   const auto expect = [&](bool holds, const std::string& text) {
@@ -82,8 +84,11 @@ std::string wrong_places(const ProcessMesh<Grid>& mesh) {
   line = __LINE__ + 1;
   text = thrown([&] { changed -= e; });
   expect_line(line);
-  // One on typed tensors carries none: its layer has one.
+  line = __LINE__ + 1;
   text = thrown([&] { (void)(x + y); });
+  expect_line(line);
+  // One on tensors of two types carries none: its layer has one.
+  text = thrown([&] { (void)(x + z); });
   expect(has(text, "(" + here) && !has(text, "layer"), text);
   std::optional<Layer> outer;
   outer.emplace(mesh, std::string("encoder.") + "0");
@@ -92,21 +97,21 @@ std::string wrong_places(const ProcessMesh<Grid>& mesh) {
     const Layer inner(x, "attention");
     const std::string layer_here =
         "in layer \"encoder.0/attention\" of " + at_line(opened) + ", " + here;
-    text = thrown([&] { (void)(x + y); });
+    text = thrown([&] { (void)(x + z); });
     expect(has(text, "(" + layer_here), text);
     line = __LINE__ + 1;
     text = thrown([&] { (void)maximum(x, y); });
     expect(has(text, "(at " + at_line(line) + ", " + layer_here), text);
   }
-  text = thrown([&] { (void)(x * y); });
+  text = thrown([&] { (void)(x * z); });
   expect(has(text, "(in layer \"encoder.0\""), text);
   outer.reset();
-  text = thrown([&] { (void)(x < y); });
+  text = thrown([&] { (void)(x < z); });
   expect(!has(text, "layer"), text);
 
   const int made = __LINE__ + 1;
-  const auto head = layer("head", [](const Real& a, const Real& b) { return a - b; });
-  text = thrown([&] { (void)head(x, y); });
+  const auto head = layer("head", [](const Real& a, const Whole& b) { return a - b; });
+  text = thrown([&] { (void)head(x, z); });
   expect(has(text, "(in layer \"head\" of " + at_line(made) + ", " + here), text);
 
   // The mesh goes on, and at() changes no value.

@@ -229,7 +229,14 @@ template <class T> class WindowCases {
     const Sharding out =
         tiles || random_.chance(50) ? x.sharding : some_sharding(random_, rank, shape_.rank());
     const DynamicTensor a = which == 1 ? make_input<T>(mesh_, x, 1) : stored(x, 1);
-    const DynamicTensor b = which == 0 ? make_input<T>(mesh_, dy, 2) : stored(dy, 2);
+    TensorDesc other = x;
+    if (which == 3) {
+      other = tensor(x.extents);
+      if (tiles && random_.chance(50)) other.sharding = x.sharding;
+    }
+    const DynamicTensor b = which == 0   ? make_input<T>(mesh_, dy, 2)
+                            : which == 3 ? stored(other, 3)
+                                         : stored(dy, 2);
     std::string text = "window " + to_string(s.size) + " stride " + to_string(s.stride) + " base " +
                        to_string(s.base_dilation) + " dilation " + to_string(s.window_dilation) +
                        " pad";
@@ -252,16 +259,12 @@ template <class T> class WindowCases {
           noted(detail::plan_reduce_window(Reduction::sum, turned(windows, x.extents), dy, out,
                                            shape_, mesh_->process(), options)),
           summed, tolerance(100));
-    if (which == 3) {
-      TensorDesc other = tensor(x.extents);
-      if (tiles && random_.chance(50)) other.sharding = x.sharding;
-      const DynamicTensor c = stored(other, 3);
+    if (which == 3)
       return trial<T>("select and gather " + text + " of " + describe(other, shape_), x, out)(
-          [&] { return select_and_gather<Max>(a, c, s, out); },
+          [&] { return select_and_gather<Max>(a, b, s, out); },
           noted(detail::plan_select(true, true, windows, x, other, out, shape_, mesh_->process(),
                                     options)),
           gathered, tolerance(100));
-    }
     return trial<T>("select and scatter " + text + " of " + describe(dy, shape_), x, out)(
         [&] { return select_and_scatter<Max>(a, b, s, out); },
         noted(detail::plan_select(false, true, windows, x, dy, out, shape_, mesh_->process(),
