@@ -30,7 +30,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/plan/plan_options.hpp>
-#include <tessera/program/choose_options.hpp>
+#include <tessera/program/choice/options.hpp>
 #include <tessera/program/program.hpp>
 #include <tessera/solve/solution.hpp>
 
@@ -85,5 +85,5 @@ TESSERA_FUNCTION std::string explain(const Choice& choice, int tensor);
 }  // namespace tessera
 
 #if TESSERA_BODIES
-#include <tessera/program/detail/choose.hpp>
+#include <tessera/program/choice/detail/choose.hpp>
 #endif

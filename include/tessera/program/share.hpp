@@ -46,7 +46,7 @@ struct Sharing {
 
 namespace detail {
 /// Returns what was shared, and copies read in place of tensors as far as the limit on memory
-/// allows (program/detail/read_copies.hpp).
+/// allows (program/choice/detail/read_copies.hpp).
 TESSERA_FUNCTION Sharing reading_copies(const Sharing& shared, const PlanOptions& options,
                                         Index limit);
 }  // namespace detail
@@ -63,6 +63,6 @@ TESSERA_FUNCTION std::string explain(const Sharing& shared);
 }  // namespace tessera
 
 #if TESSERA_BODIES
-#include <tessera/program/detail/read_copies.hpp>
+#include <tessera/program/choice/detail/read_copies.hpp>
 #include <tessera/program/detail/share.hpp>
 #endif

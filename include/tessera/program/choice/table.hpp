@@ -20,7 +20,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
-#include <tessera/program/choose_options.hpp>
+#include <tessera/program/choice/options.hpp>
 #include <tessera/solve/cost.hpp>
 
 namespace tessera {

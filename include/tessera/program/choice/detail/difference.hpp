@@ -12,9 +12,9 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/program/choice/detail/choose.hpp>
 #include <tessera/program/choice/detail/table.hpp>
 #include <tessera/program/choice/difference.hpp>
-#include <tessera/program/detail/choose.hpp>
 
 namespace tessera {
 

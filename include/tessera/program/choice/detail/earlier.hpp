@@ -14,8 +14,8 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/program/choice.hpp>
+#include <tessera/program/choice/detail/free_tensors.hpp>
 #include <tessera/program/choice/detail/table.hpp>
-#include <tessera/program/detail/free_tensors.hpp>
 
 namespace tessera::detail {
 

@@ -19,8 +19,8 @@
 #include <tessera/plan/text.hpp>
 #include <tessera/program/choice.hpp>
 #include <tessera/program/choice/detail/earlier.hpp>
-#include <tessera/program/detail/choice_question.hpp>
-#include <tessera/program/detail/choice_search.hpp>
+#include <tessera/program/choice/detail/question.hpp>
+#include <tessera/program/choice/detail/search.hpp>
 #include <tessera/program/explain.hpp>
 #include <tessera/program/text_table.hpp>
 #include <tessera/solve/min_marginals.hpp>
@@ -32,7 +32,7 @@ namespace detail {
 /// (program/choice/detail/earlier.hpp).
 inline Choice chosen_beside_earlier(const Program& program, const PlanOptions& planning,
                                     const ChooseOptions& options);
-/// What program/detail/choice_search.hpp defines, which may include this header first.
+/// What program/choice/detail/search.hpp defines, which may include this header first.
 inline Choice chosen_anew(const Program& program, const PlanOptions& planning,
                           const ChooseOptions& options);
 inline std::string least_peak_text(const Choice& choice);

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <tessera/program/detail/choice_places.hpp>
+#include <tessera/program/choice/detail/places.hpp>
 
 namespace tessera::detail {
 

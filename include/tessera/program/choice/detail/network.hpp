@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/program/detail/free_tensors.hpp>
+#include <tessera/program/choice/detail/free_tensors.hpp>
+#include <tessera/program/choice/detail/tensor_lives.hpp>
+#include <tessera/program/choice/detail/way_prices.hpp>
 #include <tessera/program/detail/over_processes.hpp>
-#include <tessera/program/detail/tensor_lives.hpp>
-#include <tessera/program/detail/way_prices.hpp>
 #include <tessera/solve/cost_network.hpp>
 
 namespace tessera::detail {
@@ -42,7 +42,7 @@ class ChoiceNetwork : public FreeTensors {
     return !counted;
   }
   /// Sets the limits of the network; a second call corrects them. Time 0 is for flops, the others
-  /// are for memory (program/detail/tensor_lives.hpp).
+  /// are for memory (program/choice/detail/tensor_lives.hpp).
   void limit(Index flops, Index memory) {
     if (options_of_choice_.flops_limit != max_int64)
       network_.set_limit(0, 1, std::max<Index>(0, flops - fixed_flops_) / flops_unit());

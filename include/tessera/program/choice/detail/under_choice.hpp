@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/program/detail/choice_question.hpp>
+#include <tessera/program/choice/detail/question.hpp>
 
 namespace tessera::detail {
 

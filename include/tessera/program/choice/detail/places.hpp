@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/program/detail/choice_network.hpp>
+#include <tessera/program/choice/detail/network.hpp>
 
 namespace tessera::detail {
 

@@ -17,9 +17,9 @@
 #include <tessera/base/error.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/choice.hpp>
-#include <tessera/program/detail/choice_question.hpp>
-#include <tessera/program/detail/refined_choice.hpp>
-#include <tessera/program/detail/under_choice.hpp>
+#include <tessera/program/choice/detail/question.hpp>
+#include <tessera/program/choice/detail/refined.hpp>
+#include <tessera/program/choice/detail/under_choice.hpp>
 #include <tessera/program/over_processes.hpp>
 #include <tessera/program/peak.hpp>
 #include <tessera/solve/solve.hpp>

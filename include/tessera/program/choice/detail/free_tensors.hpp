@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <vector>
 
+#include <tessera/program/choice/options.hpp>
 #include <tessera/program/choice/pinned_tensors.hpp>
-#include <tessera/program/choose_options.hpp>
 #include <tessera/program/detail/program_edit.hpp>
 
 namespace tessera::detail {

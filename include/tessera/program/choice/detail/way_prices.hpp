@@ -16,7 +16,7 @@
 
 #include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/process_classes.hpp>
-#include <tessera/program/choose_options.hpp>
+#include <tessera/program/choice/options.hpp>
 #include <tessera/program/program.hpp>
 #include <tessera/program/ways.hpp>
 #include <tessera/solve/cost.hpp>
