@@ -45,17 +45,29 @@ constexpr Index kept_of_all_reduce(Index n, AxisSet group, const AxisGroup& near
     kept += block_size(n, members, mesh.place_in_group(group, mesh.member(near, at, k)));
   return kept;
 }
-/// The numbers of a collective that is made in one call. `node` is the part of the group within a
-/// node.
+/// Whether processes send point to point, each to those that need what it has.
+constexpr bool point_to_point(const Move& move) {
+  return move.collective == Collective::collective_permute ||
+         move.collective == Collective::exchange;
+}
+/// Returns how the owners of equal blocks share the sending of a move.
+constexpr SharedSending shared_sending(const Move& move, const TensorDesc& desc,
+                                       const MeshShape& mesh) {
+  return {desc.extents, desc.sharding, move.to, point_to_point(move) ? move.group : AxisSet{},
+          mesh};
+}
+
+/// The numbers of a collective that is made in one call.
 constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
-                                   const Coordinates& at, const Levels& level) {
+                                   const Coordinates& at, const Levels& level,
+                                   const SharedSending& sharing) {
   MoveNumbers n;
   const Index unit = static_cast<Index>(size_of(desc.type));
   const int members = mesh.group_size(move.group);
   const bool far = level.level() == Level::network;
   const bool permutes = move.collective == Collective::collective_permute;
-  const bool exchanges = permutes || move.collective == Collective::exchange;
-  const Index before = exchanges ? 0 : block_volume(desc.extents, desc.sharding, mesh, at);
+  const Index before =
+      point_to_point(move) ? 0 : block_volume(desc.extents, desc.sharding, mesh, at);
   const Index after = permutes ? 0 : block_volume(desc.extents, move.to, mesh, at);
   switch (move.collective) {
     case Collective::all_gather:
@@ -105,7 +117,6 @@ constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, con
       break;
     case Collective::collective_permute:
     case Collective::exchange: {
-      const SharedSending sharing(desc.extents, desc.sharding, move.to, move.group, mesh);
       const auto sent_to = [&](const AxisGroup& group) {
         return sharing.axes.empty()
                    ? sent(desc.extents, desc.sharding, move.to, mesh, at, group)
@@ -219,38 +230,66 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
                                  const Coordinates& at, const Machine& machine = {}) {
   if (move.kind == StepKind::slice) return {};
   if (!move.near.empty()) return detail::count_staged(move, desc, mesh, at);
-  return detail::count_direct(move, desc, mesh, at, levels(move.group, mesh, machine));
+  return detail::count_direct(move, desc, mesh, at, levels(move.group, mesh, machine),
+                              detail::shared_sending(move, desc, mesh));
 }
 
-/// Returns the price of a move: always on process 0 (which owns a largest block) and, point to
-/// point and for an uneven all-gather, also on one other corner of the mesh, so that all processes
-/// agree.
+/// Calls visit(at) for those processes besides process 0 of which one does most in a move, or
+/// nearly most: of ragged blocks the last of the group; point to point, where process 0 may send
+/// nothing and the last own nothing, the second and the last along each axis that matters.
+template <class Visit>
+constexpr void for_each_busy(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
+                             const Visit& visit) {
+  const Coordinates origin(mesh.rank(), 0);
+  if (!point_to_point(move)) {
+    if (move.even || move.collective == Collective::all_reduce) return;
+    Coordinates last = origin;
+    for (int axis = 0; axis < mesh.rank(); ++axis)
+      if (move.group.contains(axis)) last[axis] = mesh[axis] - 1;
+    return visit(last);
+  }
+  const bool even = detail::cut(desc.extents, desc.sharding, move.to, mesh).even &&
+                    detail::cut(desc.extents, move.to, desc.sharding, mesh).even;
+  const AxisSet axes = even ? move.group : desc.sharding.used() | move.to.used();
+  for (int axis = 0; axis < mesh.rank(); ++axis) {
+    if (!axes.contains(axis) || mesh[axis] == 1) continue;
+    Coordinates at = origin;
+    at[axis] = 1;
+    visit(at);
+    if (even && move.collective == Collective::collective_permute) return;  // all send as much
+    if (mesh[axis] == 2) continue;
+    at[axis] = mesh[axis] - 1;
+    visit(at);
+  }
+}
+
+/// Returns the price of a move: the most that process 0, which owns a largest block, and the few
+/// others of for_each_busy() send, so that all processes agree.
 constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
                              const Machine& machine) {
   const Coordinates origin(mesh.rank(), 0);
   if (move.kind == StepKind::slice)
     return machine.copy(saturating_mul(block_volume(desc.extents, move.to, mesh, origin),
                                        static_cast<Index>(size_of(desc.type))));
-  MoveNumbers n = count_move(move, desc, mesh, origin, machine);
-  // In a permutation of blocks process 0 moves nothing; in an uneven all-gather it receives least.
-  const bool gathers = move.collective == Collective::all_gather && !move.even;
-  if (gathers || move.collective == Collective::collective_permute ||
-      move.collective == Collective::exchange) {
-    Coordinates corner = origin;
-    for (int axis = 0; axis < mesh.rank(); ++axis)
-      if (move.group.contains(axis)) {
-        corner[axis] = mesh[axis] - 1;
-        if (!gathers) break;
-      }
-    const MoveNumbers other = count_move(move, desc, mesh, corner, machine);
+  const Levels level = levels(move.group, mesh, machine);
+  const SharedSending sharing = shared_sending(move, desc, mesh);
+  const auto numbers = [&](const Coordinates& at) {
+    return move.near.empty() ? count_direct(move, desc, mesh, at, level, sharing)
+                             : count_staged(move, desc, mesh, at);
+  };
+  MoveNumbers n = numbers(origin);
+  for_each_busy(move, desc, mesh, [&](const Coordinates& at) {
+    const MoveNumbers other = numbers(at);
     n.payload = max_of(n.payload, other.payload);
     n.messages = max_of(n.messages, other.messages);
     n.network_payload = max_of(n.network_payload, other.network_payload);
     n.network_messages = max_of(n.network_messages, other.network_messages);
-    n.copied = gathers ? n.copied
-                       : max_of(n.send_staging, other.send_staging) +
-                             max_of(n.receive_staging, other.receive_staging);
-  }
+    n.send_staging = max_of(n.send_staging, other.send_staging);
+    n.receive_staging = max_of(n.receive_staging, other.receive_staging);
+    n.copied = max_of(n.copied, other.copied);
+  });
+  if (move.collective == Collective::exchange)  // who receives most waits until it was packed
+    n.copied = n.send_staging + n.receive_staging;
   const Index messages = max_of(1, n.messages);
   std::int64_t cost =
       saturating_add(machine.transfer(n.payload - n.network_payload, messages - n.network_messages),
