@@ -246,3 +246,20 @@ TEST_CASE("einsum: a contract that is kept for stand-in sizes is kept on every m
   CHECK(tally.kept < tally.cases - 500 / share);
   CHECK(tally.wrong == 0);
 }
+
+TEST_CASE("a contract is judged by names alone, however many letters a product has") {
+  using Grid = Mesh<a, b>;
+  const Contract pattern = contract_of<Grid, Only<gathers<a>, reduce_scatters<b>>>();
+  const MeshShape mesh{2, 3};
+  const auto kept = [&](std::string_view equation, const Shardings& x, const Sharding& out) {
+    ops::Einsum product{parse(equation)};
+    product.out = out;
+    return pattern.covers(needs(product, x, mesh, pattern));
+  };
+  CHECK(kept("bsk,km->bsm", {{{0}, {}, {1}}, {{1}, {0}}}, {{0}, {}, {1}}));
+  CHECK(kept("bsnd,ndm->bsm", {{{0}, {}, {1}, {}}, {{1}, {}, {0}}}, {{0}, {}, {1}}));
+  CHECK(kept("bsndefgh,ndefghm->bsm",
+             {{{0}, {}, {1}, {}, {}, {}, {}, {}}, {{1}, {}, {}, {}, {}, {}, {0}}}, {{0}, {}, {1}}));
+  CHECK(kept("bsnd,ndm->bsm", {{{0}, {}, {1}, {}}, {{1}, {}, {0}}}, {{}, {}, {1}}) ==
+        kept("bsk,km->bsm", {{{0}, {}, {1}}, {{1}, {0}}}, {{}, {}, {1}}));
+}

@@ -137,6 +137,18 @@ constexpr TensorDescs results_of_stand_in(const Op& op, const TensorDescs& opera
   const auto call = stand_in(op, operands);
   return call.operation.results(call.operands);
 }
+/// How a call that stands for all others is planned: times are far below the cost of a breach,
+/// however large its tensors are.
+constexpr PlanOptions stand_in_options(const Contract& contract) {
+  PlanOptions options;
+  options.contract = contract;
+  Machine& machine = options.machine;
+  machine.message_ps = 10;
+  machine.payload_ps_per_kib = 2;
+  machine.copy_ps_per_kib = 1;
+  machine.kiloflop_ps_f32 = machine.kiloflop_ps_f64 = 1;
+  return options;
+}
 }  // namespace detail
 
 /// Returns the communication, on `mesh`, of the plan that keeps `contract`, if there is one; else
@@ -145,8 +157,7 @@ constexpr TensorDescs results_of_stand_in(const Op& op, const TensorDescs& opera
 template <OperationStruct Op>
 constexpr Contract needs(const Op& op, const TensorDescs& operands, const MeshShape& mesh,
                          const Contract& contract) {
-  PlanOptions options;
-  options.contract = contract;
+  const PlanOptions options = detail::stand_in_options(contract);
   if constexpr (requires { op.needs(operands, mesh, options); }) {
     return op.needs(operands, mesh, options);
   } else {
