@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "op/elements.hpp"
-
+#include "support/every_mesh.hpp"
 #include "support/grid.hpp"
 
 using namespace tessera;
@@ -53,7 +53,9 @@ TEST_CASE("operators on elements of every type equal plain loops") {
   std::vector<MeshShape> shapes = meshes(4, 2);
   for (const MeshShape& more : {MeshShape{3, 2}, MeshShape{2, 2, 2}, MeshShape{7}})
     shapes.push_back(more);
-  for (const MeshShape& shape : shapes)
+  Random sample(seed);
+  for (const MeshShape& shape : shapes) {
+    if (!one_in(2, sample)) continue;
     run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
       Random random(seed + static_cast<std::uint64_t>(shape.processes()));
       const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()));
@@ -63,7 +65,9 @@ TEST_CASE("operators on elements of every type equal plain loops") {
       wrong.insert(wrong.end(), all.wrong.begin(), all.wrong.end());
       if (mesh->process() == 0) cases += all.cases;
     });
+  }
   MESSAGE(cases << " cases");
+  CHECK(cases > 1000);
   for (std::size_t i = 0; i < wrong.size() && i < 5; ++i) MESSAGE(wrong[i]);
   CHECK(wrong.empty());
 }

@@ -269,8 +269,9 @@ TEST_CASE("operators that move elements equal plain loops, and run their plans")
                 });
 }
 TEST_CASE("results that are made elsewhere than they are asked for") {
-  on_every_mesh("detours", 79, 1, 2,
-                [](const std::shared_ptr<MeshCore>& mesh, Random&) { return wrong_detour(mesh); });
+  on_every_mesh("detours", 79, 1, 2, [](const std::shared_ptr<MeshCore>& mesh, Random& random) {
+    return one_in(3, random) ? wrong_detour(mesh) : std::string();
+  });
 }
 TEST_CASE("their laws") {
   on_every_mesh("laws of shapes", 73, 12 / (share > 1 ? 4 : 1), 2, broken_law);

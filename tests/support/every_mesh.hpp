@@ -20,12 +20,20 @@
 
 namespace support {
 
-/// Returns how many cases of `count` are run: a quarter, but 24 at least; all of them if
-/// TESSERA_TEST_CASES says `all`, as the shares of the longer presets do.
-inline int cases_of(int count) {
+/// Whether TESSERA_TEST_CASES says `all`, as the shares of the longer presets do.
+inline bool all_cases() {
   const char* text = std::getenv("TESSERA_TEST_CASES");
-  if (text != nullptr && std::string(text) == "all") return count;
-  return count <= 24 ? count : std::max(24, count / 4);
+  return text != nullptr && std::string(text) == "all";
+}
+/// Returns how many cases of `count` are run: a sixth, but 16 at least, or all of them.
+inline int cases_of(int count) {
+  if (all_cases()) return count;
+  return count <= 16 ? count : std::max(16, count / 6);
+}
+/// Whether a case of which one in `n` is run is one of these; all are run if all cases are.
+inline bool one_in(int n, Random& random) {
+  const bool chosen = random.below(n) == 0;
+  return chosen || all_cases();
 }
 
 /// Runs `run(mesh, random)`, which returns what is wrong or nothing,
