@@ -29,6 +29,7 @@ constexpr UpdatePolicy all_have{}, shares{UpdatePolicy::Kind::sharded, {0}},
 
 /// A model on paper: what a step of each policy costs a process.
 void on_paper(const char* name, const std::vector<Extents>& shapes, Index auxiliary) {
+  if (!tessera_bench::wanted("modelled/" + std::string(name))) return;
   Index elements = 0;
   for (const Extents& shape : shapes) elements += volume(shape);
   const auto mib = [](Index bytes) { return double(bytes) / (1 << 20); };
@@ -62,6 +63,12 @@ void on_paper(const char* name, const std::vector<Extents>& shapes, Index auxili
       }
     }
     const auto ms = [](Index ps) { return double(ps) / 1e9; };
+    tessera_bench::note("modelled/" + std::string(name) + ", " + std::to_string(n) + " processes",
+                        {{"tessera", ms(time[1]) * 1e-3}, {"all have all", ms(time[0]) * 1e-3}},
+                        {{"state, MiB", mib(state[1])},
+                         {"state where all have all, MiB", mib(state[0])},
+                         {"sent, MiB", mib(payload[1])},
+                         {"sent where all have all, MiB", mib(payload[0])}});
     std::printf(
         "  %9d  %8.1f MiB %8.1f MiB %8.1f MiB  %8.1f MiB %8.1f MiB %8.1f MiB  %7.2f ms %7.2f ms "
         "%7.2f ms  %ld of %zu\n",

@@ -100,9 +100,13 @@ auto forward_and_backward(const Tensor<data, _, model>& x, const Tensor<data, mo
 template <class C>
 void tell(const std::string& name, const std::vector<double>& t, const C& compiled,
           const char* peak_of, double peak, double before) {
-  tessera_bench::note(name, {{"tessera", t[1]}, {"not compiled", t[0]}});
-  if (!first_process()) return;
   const auto mib = [](Index bytes) { return double(bytes) / (1 << 20); };
+  tessera_bench::note(name, {{"tessera", t[1]}, {"not compiled", t[0]}},
+                      {{"sent, MiB", mib(compiled.program().payload_bytes())},
+                       {"sent where not compiled, MiB", mib(compiled.listed().payload_bytes())},
+                       {"peak, MiB", peak},
+                       {"peak where not compiled, MiB", before}});
+  if (!first_process()) return;
   std::printf(
       "%s: compiled %.2f ms, not compiled %.2f ms, ratio %.3f; payload %.2f of %.2f MiB, peak %s "
       "%.2f of %.2f MiB\n",

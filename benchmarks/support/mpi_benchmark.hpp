@@ -149,17 +149,23 @@ inline bool wanted(const std::string& name) {
   return false;
 }
 
+using Numbers = std::vector<std::pair<std::string, double>>;
+
 /// Adds a case that has been measured, in seconds: finish() reports it as if it had been measured
-/// then.
-inline void note(const std::string& name, const std::vector<std::pair<std::string, double>>& ways) {
+/// then. `facts` are other numbers of the case, with their units in their names, which are reported
+/// with the first way. A name that begins with "modelled/" is of a plan: nothing was run.
+inline void note(const std::string& name, const Numbers& ways, const Numbers& facts = {}) {
   for (const auto& [way, seconds] : ways)
-    benchmark::RegisterBenchmark((name + "/" + way).c_str(),
-                                 [seconds = seconds](benchmark::State& state) {
-                                   for (auto unused : state) {
-                                     (void)unused;
-                                     state.SetIterationTime(seconds);
-                                   }
-                                 })
+    benchmark::RegisterBenchmark(
+        (name + "/" + way).c_str(),
+        [seconds = seconds,
+         facts = way == ways.front().first ? facts : Numbers{}](benchmark::State& state) {
+          for (auto unused : state) {
+            (void)unused;
+            state.SetIterationTime(seconds);
+          }
+          for (const auto& [fact, number] : facts) state.counters[fact] = number;
+        })
         ->UseManualTime()
         ->Iterations(1)
         ->Unit(benchmark::kMicrosecond);
