@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 1
 // What planning costs: a new plan of a product of two tensors on a mesh of three axes, from the
-// planner alone; a layer on 4096 processes, each one's numbers told from one plan and all calls
-// compared, beside planning anew for each process; finding a plan that is known; and a whole
-// operator on tiny tensors beside the bare BLAS call on the same data.
+// planner alone; products, convolutions and scatters between random shardings, beside the same
+// without letters that an axis splits in no tensor; a layer on 4096 processes, each one's numbers
+// told from one plan and all calls compared, beside planning anew for each process; finding a plan
+// that is known; and a whole operator on tiny tensors beside the bare BLAS call on the same data.
 #include <cblas.h>
 
+#include <functional>
 #include <memory>
+#include <random>
+#include <string>
+#include <vector>
 
 #include <tessera/tessera.hpp>
 
@@ -51,6 +56,73 @@ void dearest(benchmark::State& state) {
   }
 }
 BENCHMARK(dearest)->Name("plan/einsum of 3 axes, a dear case/tessera");
+
+using Planned = std::function<void(const PlanOptions&)>;
+
+/// Operators on tensors each of whose shardings is random: an axis splits one of the dimensions, or
+/// none.
+struct RandomShardings {
+  MeshShape mesh;
+  std::mt19937 bits{20};
+
+  int below(int n) { return static_cast<int>(bits() % static_cast<unsigned>(n)); }
+  TensorDesc tensor(const Extents& extents) {
+    Sharding sharding = Sharding::replicated(extents.size());
+    for (int axis = 0; axis < mesh.rank(); ++axis)
+      if (const int d = below(extents.size() + 1); d < extents.size()) sharding[d].push_back(axis);
+    return {DType::f32, extents, sharding};
+  }
+  Planned product() {
+    const TensorDesc x = tensor({64, 128, 96}), w = tensor({96, 80}), y = tensor({64, 128, 80});
+    return [=, on = mesh](const PlanOptions& options) {
+      benchmark::DoNotOptimize(
+          detail::plan_einsum(parse("bsm,mh->bsh"), x, w, y.sharding, on, 0, options));
+    };
+  }
+  Planned convolution() {
+    const TensorDesc x = tensor({8, 40, 40, 16}), k = tensor({3, 3, 16, 32}),
+                     y = tensor({8, 40, 40, 32});
+    return [=, on = mesh](const PlanOptions& options) {
+      const Terms terms = parse("bhwi,hwio->bhwo");
+      const auto shape = detail::shape_of(Convolution{}, detail::parts_of(terms), k.extents);
+      benchmark::DoNotOptimize(
+          detail::plan_convolve(terms, shape, x, k, y.sharding, on, 0, options));
+    };
+  }
+  Planned scatter() {
+    TensorDesc rows = tensor({64, 32});
+    rows.type = DType::i64;
+    const TensorDesc table = tensor({500, 96}), updates = tensor({64, 32, 96}),
+                     y = tensor({500, 96});
+    return [=, on = mesh](const PlanOptions& options) {
+      benchmark::DoNotOptimize(detail::plan_scatter(parse("vm,bs,bsm->vm"), Reduction::sum,
+                                                    {table, rows, updates}, {}, OutOfRange::drop,
+                                                    y.sharding, on, 0, options, false));
+    };
+  }
+};
+
+void between_random_shardings(const std::string& kind, Planned (RandomShardings::*made)()) {
+  for (const MeshShape& mesh : {MeshShape{2, 4}, {64, 64}, {2, 2, 2}, {4096}})
+    for (const bool freed : {true, false}) {
+      RandomShardings random{mesh};
+      std::vector<Planned> all;
+      for (int i = 0; i < 256; ++i) all.push_back((random.*made)());
+      std::string name = "plan/" + kind + " between random shardings, ";
+      for (int axis = 0; axis < mesh.rank(); ++axis)
+        name += (axis > 0 ? " x " : "") + std::to_string(mesh[axis]);
+      name += freed ? "/tessera" : "/without free letters";
+      benchmark::RegisterBenchmark(name.c_str(), [all, freed](benchmark::State& state) {
+        PlanOptions options;
+        options.free_choice = freed;
+        std::size_t next = 0;
+        for (auto unused : state) {
+          (void)unused;
+          all[next++ % all.size()](options);
+        }
+      });
+    }
+}
 
 /// The products of GSPMD's "2D finalized" feed-forward layer, forward and backward.
 Program layer(const MeshShape& mesh, int process) {
@@ -123,6 +195,9 @@ struct Tiny {
 int main(int argc, char** argv) {
   Environment env(argc, argv);
   tessera_bench::start(argc, argv);
+  between_random_shardings("a product", &RandomShardings::product);
+  between_random_shardings("a convolution", &RandomShardings::convolution);
+  between_random_shardings("a scatter", &RandomShardings::scatter);
   const auto tiny = std::make_shared<Tiny>(env);
   benchmark::RegisterBenchmark(
       "plan/einsum, found in the cache/tessera", [tiny](benchmark::State& state) {
