@@ -131,11 +131,25 @@ TEST_CASE("agree: silent when all agree, both calls named on every process when 
   CHECK_MESSAGE(told == 6, sample);
 }
 
-TEST_CASE("agree says nothing below level communicating") {
-  run_loopback(2, [&](std::shared_ptr<Transport> transport) {
-    auto mesh = make_mesh_core(transport, MeshShape{2}, {"data"}, {.check = Check::normal});
-    mesh->agree(static_cast<std::uint64_t>(mesh->process()), "different", Where::here());
-  });
+TEST_CASE("agree says nothing below level communicating, and something from it on") {
+  for (const Check level :
+       {Check::none, Check::light, Check::normal, Check::communicating, Check::heavy}) {
+    std::atomic<int> told{0}, usable{0};
+    run_loopback(2, [&](std::shared_ptr<Transport> transport) {
+      auto mesh = make_mesh_core(transport, MeshShape{2}, {"data"}, {.check = level});
+      const std::uint64_t own = static_cast<std::uint64_t>(mesh->process());
+      const std::string text =
+          text_of<MismatchError>([&] { mesh->agree(own, "different", Where::here()); });
+      if (text != "nothing was thrown") return void(++told);
+      std::int64_t x = 3 + mesh->process();
+      mesh->collective(sum_over(*mesh, AxisSet{0}, 1), &x, &x, "sum", Where::here());
+      if (x == 7) ++usable;
+    });
+    const bool compares = level == Check::communicating || level == Check::heavy;
+    CAPTURE(static_cast<int>(level));
+    CHECK(told == (compares ? 2 : 0));
+    CHECK(usable == (compares ? 0 : 2));
+  }
 }
 
 TEST_CASE("level heavy compares counts before it communicates") {
@@ -221,16 +235,26 @@ TEST_CASE("a plan of another process is refused") {
   });
 }
 
-TEST_CASE("many meshes in one run, and 20000 small collectives") {
+TEST_CASE("many meshes in one run, and 20000 small collectives, each with its own numbers") {
+  std::atomic<int> bad{0};
   run_loopback(4, [&](std::shared_ptr<Transport> transport) {
+    const std::int64_t own = transport->process();
     for (int i = 0; i < 300; ++i) {
-      auto mesh =
-          make_mesh_core(transport, i % 2 == 0 ? MeshShape{2, 2} : MeshShape{4}, {"a", "b"});
-      mesh->collective(sum_over(*mesh, AxisSet{0}, 0), nullptr, nullptr, "nothing", Where::here());
+      const bool square = i % 2 == 0;
+      auto mesh = make_mesh_core(transport, square ? MeshShape{2, 2} : MeshShape{4}, {"a", "b"});
+      std::int64_t x = 10 * i + own;
+      mesh->collective(sum_over(*mesh, AxisSet{0}, 1), &x, &x, "sum", Where::here());
+      // Along the first axis of 2 x 2 process p meets p + 2 or p - 2.
+      if (x != (square ? 20 * i + 2 * (own % 2) + 2 : 40 * i + 6)) ++bad;
     }
     auto mesh = make_mesh_core(transport, MeshShape{4}, {"a"});
-    std::int64_t x[4] = {};
     const Call call = sum_over(*mesh, AxisSet{0}, 4);
-    for (int i = 0; i < 20000; ++i) mesh->collective(call, x, x, "small", Where::here());
+    for (std::int64_t i = 0; i < 20000; ++i) {
+      std::int64_t x[4] = {i, own, i * own, 1};
+      mesh->collective(call, x, x, "small", Where::here());
+      if (x[0] != 4 * i || x[1] != 6 || x[2] != 6 * i || x[3] != 4) ++bad;
+    }
+    if (mesh->ledger().count(all_reduce) != 20000) ++bad;
   });
+  CHECK(bad == 0);
 }

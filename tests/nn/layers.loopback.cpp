@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Layers against plain loops, central differences, and themselves on other meshes.
+#include <array>
+#include <cstdint>
+
 #include "nn/layer_cases.hpp"
 
 namespace {
@@ -171,13 +174,32 @@ struct DropoutCase {
   template <class Given> static auto run(const Given& given) {
     return dropout(std::get<0>(given), Dropout{.rate = 0.3, .seed = 4, .step = 2}.at(1));
   }
+  /// From the definitions: SplitMix64 and Philox 4x32-10, written out here.
+  static std::uint64_t split_mix(std::uint64_t x) {
+    x += 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+  }
+  static std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c, std::uint64_t key) {
+    std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+    for (int round = 0; round < 10; ++round) {
+      const std::uint64_t p = std::uint64_t{0xD2511F53u} * c[0],
+                          q = std::uint64_t{0xCD9E8D57u} * c[2];
+      c = {static_cast<std::uint32_t>(q >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(q),
+           static_cast<std::uint32_t>(p >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p)};
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    return c;
+  }
   static std::vector<double> loops(const Values& v) {
-    const Dropout drop = Dropout{.rate = 0.3, .seed = 4, .step = 2}.at(1);
+    const std::uint64_t place = split_mix(4 ^ split_mix(1 + 1)),
+                        key = split_mix(place ^ split_mix(2));
     std::vector<double> y = v[0];
     for (std::size_t i = 0; i < y.size(); ++i) {
-      const auto w = detail::random_words(static_cast<Index>(i), 40,
-                                          Dropout::mixed(drop.seed ^ Dropout::mixed(drop.step)));
-      const double u = detail::unit_interval(detail::join_words(w.word[0], w.word[1]));
+      const auto w = philox({static_cast<std::uint32_t>(i), 0, 40, 0}, key);
+      const double u = std::ldexp(double((std::uint64_t{w[0]} << 32 | w[1]) >> 11), -53);
       y[i] = u < 0.3 ? 0 : y[i] / 0.7;
     }
     return y;
@@ -194,4 +216,44 @@ TEST_CASE("layers equal plain loops, and their gradients differences, under all 
   check_layer<GatedCase>();
   check_layer<RotaryCase>();
   check_layer<DropoutCase>();
+}
+
+TEST_CASE("dropout drops its rate of the elements, others for each seed, step and place") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    constexpr Index n = 200;
+    const auto x = ones<ShardedTensor<double, Grid, P<data, model>>>(mesh, n, n);
+    constexpr double rate = 0.3, all = double(n * n);
+    const auto dropped = [&](const Dropout& drop) {
+      std::vector<bool> gone;
+      bool right = true;
+      for (const double y : to_host(dropout(x, drop)).values) {
+        gone.push_back(y == 0);
+        right = right && (y == 0 || std::fabs(y - 1 / (1 - rate)) < 1e-15);
+      }
+      CHECK(right);
+      return gone;
+    };
+    const std::vector<bool> first = dropped(Dropout{.rate = rate, .seed = 1, .step = 1}.at(1));
+    for (const auto& [seed, step, place] :
+         {std::array<std::uint64_t, 3>{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1, 1, 1}}) {
+      const std::vector<bool> other =
+          dropped(Dropout{.rate = rate, .seed = seed, .step = step}.at(place));
+      double one = 0, both = 0, next = 0;
+      for (std::size_t i = 0; i < other.size(); ++i) {
+        one += other[i];
+        both += other[i] && first[i];
+        next += other[i] && other[(i + 1) % other.size()];
+      }
+      const bool same = seed == 1 && step == 1 && place == 1;
+      // Five deviations of the counts of independent elements.
+      const auto near = [&](double count, double p) {
+        return std::fabs(count - all * p) < 5 * std::sqrt(all * p * (1 - p));
+      };
+      CHECK(near(one, rate));
+      CHECK(near(both, same ? rate : rate * rate));
+      CHECK(near(next, rate * rate));
+      CHECK((other == first) == same);
+    }
+  });
 }
