@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// together: program
+// together: show
 // Texts of tensors and of every public value, asked for by one process alone.
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// together: plan_rows
+// together: program_lists
 // Plans of other processes, and thousands of processes at once, in a dry run.
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// together: plan_operators
+// together: program_lists
 // Programs put together by hand: sums, the peak of memory, contracts, differences.
 #include <doctest/doctest.h>
 
