@@ -82,6 +82,12 @@ def documented(root, room):
     return found
 
 
+def thrown_by_all(root):
+    """Returns what the head of tessera.hpp says of errors that every operator throws."""
+    return next(part for part in markdown(head_of((root / "include/tessera/tessera.hpp").read_text())).split("\n\n")
+                if part.startswith("Every operator throws"))
+
+
 # What has pages beside the operators themselves.
 GROUPS = {"op": "Operators", "grad": "Gradients", "nn": "Layers and optimizers", "io": "In and out"}
 
@@ -127,7 +133,8 @@ def operators(root, pages, plans):
         sys.exit(f"cmake/docs/plans.cpp speaks of {unused}, which have no page")
     write(pages / "operators/index.md", page(
         "# Operators", "A page for each header of operators, and of gradients, layers and files, made from the header: its example, which a test "
-        "runs, its laws, and what each function returns, communicates and throws. [Capabilities](../capabilities.md) lists them by theme.", *index))
+        "runs, its laws, and what each function returns, communicates and throws. [Capabilities](../capabilities.md) lists them by theme.",
+        thrown_by_all(root), *index))
     return made
 
 

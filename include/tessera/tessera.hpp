@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// All of Tessera: meshes and specs as types, sharded tensors, and the operators on them. Plans
-/// alone, without Kokkos and MPI, are tessera/plan.hpp's.
+/// What most programs include: meshes and specs as types, sharded tensors, and the operators on
+/// them. Plans alone, without Kokkos and MPI, are tessera/plan.hpp's.
 ///
 ///     #include <tessera/tessera.hpp>
+///
+/// It has meshes, specs, tensors, all operators, plans and programs, drawings and npy files. It
+/// leaves out what a program includes by itself, since it takes long to compile or few use it:
+/// gradients (tessera/grad.hpp); neural networks, with gradients (tessera/nn.hpp); trees of tensors
+/// (tensor/tree.hpp); compiled functions (op/compile.hpp); choices of shardings (run/choose_of.hpp,
+/// io/choice_file.hpp) and their solver (solve/min_marginals.hpp); checkpoints (io/checkpoint.hpp);
+/// traces (run/tracing.hpp, io/trace_file.hpp); functions of elements for kernels of your own
+/// (kernel/functions.hpp); and the most bytes of any process (program/peak.hpp).
+///
+/// Every operator throws, beside what its own comment says: UsageError for a tensor that is empty,
+/// MeshError for operands on two meshes, MemoryError where a process has not the memory that the
+/// plan asks for, CommunicationError for what MPI reports, and MismatchError where processes call
+/// different operators. Shardings and letters that an operator does not take are errors of
+/// compilation; of dynamic tensors they are ShardingError or ShapeError. A message ends with the
+/// place of the call, the layer and the process.
 #include <tessera/comm/loopback/loopback.hpp>
 #include <tessera/comm/run_main.hpp>
 #include <tessera/io/blocks.hpp>

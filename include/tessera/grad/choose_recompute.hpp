@@ -51,7 +51,8 @@ struct RecomputeChoice {
 /// argument says: recorded on a dry mesh, of one and the same process wherever it is called.
 /// Layers are kept in the order of time saved for a byte, as long as they fit: one Program is made,
 /// two where all layers run again and yet hold more, or 2 layers + 2. Communication: none. Source:
-/// Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016); GShard, section 5.1.
+/// Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016); GShard, section 5.1. Throws
+/// what `plan` throws.
 inline RecomputeChoice choose_recompute(
     int layers, Index limit, const std::function<Program(const std::vector<bool>&)>& plan) {
   const std::size_t n = static_cast<std::size_t>(layers);
@@ -109,7 +110,7 @@ inline RecomputeChoice choose_recompute(
 }
 
 /// Returns a sentence: how many layers run again, the bytes held, and the flops that it costs. Each
-/// peak is that of a Program that was planned.
+/// peak is that of a Program that was planned. Communication: none. Throws nothing.
 inline std::string explain(const RecomputeChoice& choice) {
   const double more = choice.flops_kept > 0
                           ? 100.0 * static_cast<double>(choice.flops - choice.flops_kept) /

@@ -35,6 +35,7 @@ template <class Y, class... Saved> struct WithSaved {
   std::tuple<Saved...> saved;
 };
 /// Returns y, and what the gradient gets beside that of y, in place of the arguments.
+/// Communication: none. Throws nothing.
 template <class Y, class... Saved> WithSaved<Y, Saved...> with_saved(Y y, Saved... saved) {
   return {std::move(y), {std::move(saved)...}};
 }

@@ -40,7 +40,7 @@ template <class F> auto recompute(F&& f, Where where = Where::here()) {
 
 /// Returns a function that is f, and of which a gradient keeps the arguments alone where `again` is
 /// true: for choices that are made while the program runs (grad/choose_recompute.hpp).
-/// Communication and exceptions: as recompute, or as f.
+/// Communication and exceptions: as recompute, or as f. Throws what f throws.
 template <class F> auto recompute_if(bool again, F&& f, Where where = Where::here()) {
   return [again, f = std::decay_t<F>(f), repeated = recompute(f, where)](const auto&... arguments) {
     return again ? repeated(arguments...) : f(arguments...);

@@ -42,7 +42,7 @@ std::vector<NamedTensor> named_tensors(const Tree& tree, const CheckpointOptions
 }  // namespace detail
 
 /// Returns a file's tensors and facts, read by this process alone. Throws FileError for any other
-/// file.
+/// file. Communication: none.
 inline SafetensorsHeader read_checkpoint_header(const std::string& path,
                                                 Where where = Where::here()) {
   SafetensorsHeader header;

@@ -158,11 +158,11 @@ template <class T, class View> struct BoxMemory {
 /// Returns a tensor of the given extents from one box of each process: `view` is this process's,
 /// contiguous and row-major. The boxes are equal or disjoint and cover the tensor. When they are
 /// the tensor's own blocks on every process, the memory is adopted (and the View kept alive); else,
-/// or where the call has a destination, it is read before this returns. Communication: one
-/// exchange, as in plan_from_boxes, and an all-gather of a few integers, in no ledger. Collective
-/// over the mesh. Throws ShapeError, the same on every process; it names the processes whose boxes
-/// overlap, the hole, or the processes whose memory does not fit. It needs no contract, and keeps
-/// the one it is given, as from_root.
+/// or where the call has a destination, it is read before this returns. Communication: one exchange
+/// of the elements with another owner, and an all-gather of a few integers, in no ledger.
+/// Collective over the mesh. Throws ShapeError, the same on every process; it names the processes
+/// whose boxes overlap, the hole, or the processes whose memory does not fit. It needs no contract,
+/// and keeps the one it is given, as from_root.
 template <TypedTensor Tensor, class Bound = NoContract, class View>
 Tensor from_irregular(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                       const Irregular& boxes, const View& view, Where where = Where::here()) {
@@ -187,9 +187,9 @@ DynamicTensor from_irregular(const DynamicMesh& mesh, const Extents& extents,
 }
 
 /// Fills `view`, an application's memory, with the box of x that this process declares; boxes lie
-/// within the tensor and may overlap or leave holes. Communication: one exchange, as in
-/// plan_to_boxes (unfinished values are combined first), and an all-gather of a few integers, in no
-/// ledger. Collective over the mesh. Throws ShapeError, the same on every process.
+/// within the tensor and may overlap or leave holes. Communication: one exchange of the elements
+/// that another process has (unfinished values are combined first), and an all-gather of a few
+/// integers, in no ledger. Collective over the mesh. Throws ShapeError, the same on every process.
 template <class Bound = NoContract, TypedTensor A, class View>
 void to_irregular(const A& x, const Irregular& boxes, const View& view,
                   Where where = Where::here()) {

@@ -149,7 +149,7 @@ inline void write_npy(const TensorCore& x, const std::string& path, const NpyOpt
 }  // namespace detail
 
 /// Returns the header of a .npy file, read by this process alone. Throws FileError for any other
-/// file.
+/// file. Communication: none.
 inline NpyHeader read_npy_header(const std::string& path, Where where = Where::here()) {
   NpyHeader header;
   const std::string complaint =

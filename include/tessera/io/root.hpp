@@ -72,11 +72,11 @@ inline void to_root_into(void* values, Index count, const TensorCore& x, int roo
 
 /// Returns a tensor from all its elements, row-major, which process `root` has on its host;
 /// `values` of other processes is ignored, and no process holds more than its block, besides
-/// staging of at most 64 MiB on the root (plan/move/relocation.hpp). Communication: as in
-/// plan_from_root, from the root. Collective over the mesh. Throws ShapeError on every process when
-/// the root gives another number of elements; UsageError when there is no process `root`. On a dry
-/// mesh no values are needed. It needs no contract, and keeps the one it is given:
-/// from_root<Tensor, Only<exchanges<data>>>(...).
+/// staging of at most 64 MiB on the root (plan/move/relocation.hpp). Communication: one exchange,
+/// or a broadcast where every process needs all, from the root. Collective over the mesh. Throws
+/// ShapeError on every process when the root gives another number of elements; UsageError when
+/// there is no process `root`. On a dry mesh no values are needed. It needs no contract, and keeps
+/// the one it is given: from_root<Tensor, Only<exchanges<data>>>(...).
 template <TypedTensor Tensor, class Bound = NoContract>
 Tensor from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                  int root, std::span<const typename Tensor::value_type> values,
@@ -112,10 +112,10 @@ DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const S
   return from_root<bool>(mesh, extents, sharding, root, truths.span(), call);
 }
 
-/// Returns the whole tensor on process `root`, and no values elsewhere. Communication: as in
-/// plan_to_root: each element once, to the root; unfinished values are combined first. Collective
-/// over the mesh. Throws UsageError when there is no process `root`. On a dry mesh there are no
-/// values anywhere. It needs no contract, and keeps `Bound`.
+/// Returns the whole tensor on process `root`, and no values elsewhere. Communication: each element
+/// once, to the root; unfinished values are combined first. Collective over the mesh. Throws
+/// UsageError when there is no process `root`. On a dry mesh there are no values anywhere. It needs
+/// no contract, and keeps `Bound`.
 template <class Bound = NoContract, TypedTensor A>
 HostTensor<typename A::value_type> to_root(const A& x, int root = 0, Where where = Where::here()) {
   return detail::to_root<typename A::value_type>(

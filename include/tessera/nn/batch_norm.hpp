@@ -9,7 +9,8 @@
 ///     auto z = batch_norm(norm, BatchStatistics<Here>{mean, variance}, x);
 ///
 /// Laws: a channel of y with scale 1 and bias 0 has mean 0 and variance v / (v + epsilon); no
-/// gradient passes through the statistics that are returned.
+/// gradient passes through the statistics that are returned. Errors: those of the operators that it
+/// is made of.
 #include <tuple>
 #include <type_traits>
 

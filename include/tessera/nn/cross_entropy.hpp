@@ -9,7 +9,7 @@
 ///
 /// Laws: cross_entropy(x, t) == log of the sum of exp(x) - x[t]; its gradient is softmax(x) minus
 /// one at t, and zero for a row whose loss does not count, whatever lies there: NaN, too. Half
-/// types are computed in float.
+/// types are computed in float. Errors: those of the operators that it is made of.
 #include <type_traits>
 
 #include <tessera/grad/custom_gradient.hpp>

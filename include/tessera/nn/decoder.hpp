@@ -9,7 +9,8 @@
 ///     auto same = next_tokens(model, ids, {.attention = {.block = 2}, .again = {true, false}});   // in less memory
 ///
 /// Laws: the scores of a place depend on its token and those before it alone; the same numbers
-/// under all rules, on every mesh, in blocks and with blocks that run again, to rounding.
+/// under all rules, on every mesh, in blocks and with blocks that run again, to rounding. Errors:
+/// those of the operators that it is made of.
 #include <string>
 #include <vector>
 

@@ -8,7 +8,8 @@
 ///     auto rows = look_up(table, ids);              // (batch, sequence, embed)
 ///     auto scores = logits(table, rows);          // (batch, sequence, vocabulary), with the same table
 ///
-/// Laws: look_up(table, ids)[..., m] == weight[ids[...], m], to the bit.
+/// Laws: look_up(table, ids)[..., m] == weight[ids[...], m], to the bit. Errors: those of the
+/// operators that it is made of.
 #include <tessera/nn/detail/letters.hpp>
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/under.hpp>

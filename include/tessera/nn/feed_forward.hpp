@@ -9,7 +9,8 @@
 ///     auto gated = GatedFeedForward<Here>::like(make, 6, 8);
 ///     auto z = feed_forward(gated, x, fn::Silu{});
 ///
-/// Laws: feed_forward(layer, x, f) == dense(layer.out, f(dense(layer.in, x))).
+/// Laws: feed_forward(layer, x, f) == dense(layer.out, f(dense(layer.in, x))). Errors: those of the
+/// operators that it is made of.
 #include <tessera/nn/dense.hpp>
 #include <tessera/op/arithmetic.hpp>
 

@@ -11,6 +11,7 @@
 ///
 /// Laws: equals GShard's Algorithm 1, token after token, of each group; what a token gets does not
 /// depend on the mesh, as long as its gates do not: routing_statistics says by which margin.
+/// Errors: those of the operators that it is made of.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -32,7 +33,7 @@ namespace tessera {
 
 /// Returns how many tokens of a group an expert takes: C = max(1, ceil(2 S f / E)). Throws
 /// UsageError when the factor f is no number above 0, or the capacity is beyond 31 bits. Source:
-/// GShard, section 2.2; f = 1 is its 2N/(G E).
+/// GShard, section 2.2; f = 1 is its 2N/(G E). Communication: none.
 inline Index expert_capacity(Index tokens, Index experts, double factor = 1,
                              Where where = Where::here()) {
   if (!(factor > 0) || std::isinf(factor) || experts < 1 || tokens < 0)

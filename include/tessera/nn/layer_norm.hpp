@@ -7,7 +7,7 @@
 ///     auto y = layer_norm(norm, x);
 ///     auto z = rms_norm(RmsNorm<Here>::like(make, 6), x);
 ///
-/// Laws: those of op/normalize.hpp.
+/// Laws: those of op/normalize.hpp. Errors: those of the operators that it is made of.
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/under.hpp>
 #include <tessera/op/normalize.hpp>

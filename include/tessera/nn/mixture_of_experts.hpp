@@ -18,7 +18,8 @@
 /// is not finite spoils its group in the second form, and in the first its own place alone.
 ///
 /// Laws: equals plain loops of GShard's Algorithms 1 and 2 over the whole tensors, for every mesh
-/// and spec; the output of a token that no expert got is 0.
+/// and spec; the output of a token that no expert got is 0. Errors: those of the operators that it
+/// is made of.
 #include <string>
 
 #include <tessera/kernel/functions/activation.hpp>

@@ -8,7 +8,7 @@
 ///     std::string few = annotated(model, program);    // "12 annotated of 1840 tensors in the Program, 0.65 %"
 ///
 /// Laws: elements and bytes add up to the last line's; of a model on a dry mesh it is that of the
-/// model itself.
+/// model itself. Communication: none. Its functions throw nothing of their own.
 #include <cstdio>
 #include <string>
 #include <vector>

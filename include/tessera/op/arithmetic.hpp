@@ -10,7 +10,9 @@
 /// Laws: each equals map(fn::Name{}, ...), dynamic where an operand is; + and - of two sums that
 /// are unfinished alike stay unfinished, and so does an unfinished sum times a number or divided by
 /// a number. Errors of operators carry the place of the call where a tensor is dynamic or both are
-/// of one type; of other typed operands they cannot, and name the function.
+/// of one type; of other typed operands they cannot, and name the function. Communication: none,
+/// but where an operand is split otherwise than the result, as map's. Collective over the mesh.
+/// Throw ShapeError when extents disagree.
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/op/named_function.hpp>

@@ -132,8 +132,8 @@ template <class Y, class X> struct TypedBetween {
 };
 }  // namespace detail
 
-/// Returns x as a tensor Y of another mesh over the same processes. Communication: one exchange, as
-/// in plan_reshard_between, within the contract `Bound`; before it, the calls that finish x.
+/// Returns x as a tensor Y of another mesh over the same processes. Communication: one exchange of
+/// the elements with a new owner, within the contract `Bound`; before it, the calls that finish x.
 /// Collective over the processes of the meshes. Throws MeshError when they are over different
 /// processes.
 template <TypedTensor Y, class Bound = NoContract, TypedTensor X>

@@ -57,6 +57,7 @@ DynamicTensor ones_for(const D& indices, const DynamicCall& call) {
 /// letter of its result that the indices lack counts, its other letters are batches. `Out` names
 /// the spec of the result. Communication: as scatter's: over the axes that split letters of the
 /// indices alone, an all-reduce of the result, or a reduce-scatter. Collective over the mesh.
+/// Errors: as scatter.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor I>
 auto bincount(const I& indices, Index n, OutOfRange out_of_range = OutOfRange::drop,
               Where where = Where::here()) {

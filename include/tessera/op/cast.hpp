@@ -15,7 +15,7 @@ namespace tessera {
 
 /// Returns x with elements of type U, as static_cast converts them but for two rules: reals beyond
 /// the range of an integer saturate, and NaN becomes 0. Communication: none. Collective over the
-/// mesh.
+/// mesh. Throws nothing of its own.
 template <Element U, detail::AnyTensor A>
 auto cast(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Cast<U>{}, call, x);

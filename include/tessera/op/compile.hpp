@@ -88,18 +88,25 @@ template <class F> class Compiled {
   detail::Structures structures_;
 };
 
-/// Returns what each pass did to the last call's Program.
+/// Returns what each pass did to the last call's Program. Communication: none. Throws UsageError
+/// before the first call that lists an operator.
 template <class F> std::string explain_passes(const Compiled<F>& compiled) {
   const bool chosen = compiled.choice().question != nullptr;
   return (chosen ? explain(compiled.choice()) : std::string()) + explain(compiled.sharing()) +
          explain(compiled.joining()) + explain(compiled.reuse()) + explain(compiled.overlap());
 }
-/// Returns what the passes did, and the Program that ran.
+/// Returns what the passes did, and the Program that ran. Communication: none. Errors: as
+/// explain_passes.
 template <class F> std::string explain(const Compiled<F>& compiled) {
   return explain_passes(compiled) + explain(compiled.program());
 }
 
-/// Returns f, a function of tensors and of anything else, so that its operators run together.
+/// Returns a function of f's arguments, tensors of any shape and anything else, that returns what f
+/// returns; its operators run together. Communication: none now; a call's is that of its Program,
+/// which program() has, and no more than f's own. Collective over the mesh are its calls. Throws
+/// nothing now; a call throws what f's operators throw, and UsageError where f reads a tensor's
+/// elements or refreshes a halo tensor, MeshError for tensors of two meshes, MismatchError where
+/// one process alone has a new structure.
 template <class F>
 Compiled<std::decay_t<F>> compile(F&& f, const CompileOptions& options = {},
                                   Where where = Where::here()) {
@@ -108,6 +115,8 @@ Compiled<std::decay_t<F>> compile(F&& f, const CompileOptions& options = {},
 
 /// Returns f, split as a choice says that was made before: of f, or of one like it
 /// (program/choice/table.hpp). Arguments that the choice opened are made by choice.argument(path).
+/// Communication, errors: as compile of f; a call with an argument that lies otherwise than the
+/// choice has it throws ShardingError.
 template <class F, std::same_as<ChoiceTable> Table>  // so that braces are options
 Compiled<std::decay_t<F>> compile(F&& f, const Table& choice, CompileOptions options = {},
                                   Where where = Where::here()) {

@@ -6,7 +6,8 @@
 ///     auto power = square(real(z)) + square(imag(z));
 ///
 /// Laws: make_complex(real(z), imag(z)) == z. All but arg may act on unfinished sums.
-/// Communication: none, but for make_complex of two shardings. Collective over the mesh.
+/// Communication: none, but for make_complex of two shardings. Collective over the mesh. Throw
+/// nothing of their own, but that make_complex throws ShapeError when extents disagree.
 #include <tessera/kernel/functions/complex.hpp>
 #include <tessera/op/named_function.hpp>
 

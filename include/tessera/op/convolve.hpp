@@ -50,18 +50,20 @@ inline DynamicTensor convolve(std::string_view letters, ops::ConvolveForm form,
 }
 }  // namespace detail
 
-/// Returns the convolution of x by k, of letters E (nhwc, nchw, "bxi,xio->bxo", ...): batch and
-/// spatial dimensions split as x's, features as k's, or as `Out` says; `Out` may leave it
-/// Unreduced<Sum> over axes that split the input features or k's spatial dimensions. One of x and k
-/// may be Unreduced<Sum> itself; `Out` may leave the result so over the same axes. Communication:
-/// as in plan_convolve: halos of x, reshards of operands that are split otherwise, the reduction of
-/// partial sums; within `Bound`. Each of the settings `stride`, `low`, `high`, `base_dilation`,
-/// `window_dilation` and `reversed` is empty or has one entry for each spatial dimension, in the
-/// order in which E's letters of the result name them: {.stride = {2, 1}} with nhwc is 2 along h
-/// and 1 along w. Named settings stand in the order of Convolution's members: stride, low, high,
-/// base_dilation, window_dilation, reversed, feature_groups, batch_groups, portable; C++ takes no
-/// other. Collective over the mesh. Throws ShapeError for windows that are larger than the padded
-/// input, channel counts or groups that do not fit. Source: GShard, section 3.3.3 and Appendix A.4.
+/// Returns the convolution of x by k, of letters E: with nhwc x is (b, h, w, i), k is (h, w, i, o)
+/// and the result (b, h, w, o) with the extents that windows leave; "bxi,xio->bxo" has one spatial
+/// dimension. Batch and spatial dimensions are split as x's, features as k's, or as `Out` says;
+/// `Out` may leave it Unreduced<Sum> over axes that split the input features or k's spatial
+/// dimensions. One of x and k may be Unreduced<Sum> itself; `Out` may leave the result so over the
+/// same axes. Communication: halos of x where its spatial dimensions are split, reshards of
+/// operands that are split otherwise, the reduction of partial sums, whichever ways cost least;
+/// within `Bound`. Each of the settings `stride`, `low`, `high`, `base_dilation`, `window_dilation`
+/// and `reversed` is empty or has one entry for each spatial dimension, in the order in which E's
+/// letters of the result name them: {.stride = {2, 1}} with nhwc is 2 along h and 1 along w. Named
+/// settings stand in the order of Convolution's members: stride, low, high, base_dilation,
+/// window_dilation, reversed, feature_groups, batch_groups, portable; C++ takes no other.
+/// Collective over the mesh. Throws ShapeError for windows that are larger than the padded input,
+/// channel counts or groups that do not fit. Source: GShard, section 3.3.3 and Appendix A.4.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 auto convolve(const A& x, const B& k, const Convolution& settings = {},
               Where where = Where::here()) {

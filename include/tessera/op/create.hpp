@@ -162,7 +162,8 @@ Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
   return zeros<Tensor>(mesh, detail::to_extents(n...), Where{});
 }
 
-/// Returns a tensor of the given extents with every element 1. Communication: none.
+/// Returns a tensor of the given extents with every element 1. Communication: none. Throws nothing
+/// of its own.
 template <TypedTensor Tensor>
 Tensor ones(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
             Where where = Where::here()) {
@@ -176,7 +177,7 @@ Tensor ones(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
   return ones<Tensor>(mesh, detail::to_extents(n...), Where{});
 }
 /// Returns a tensor whose elements are unspecified: for a caller that writes them all.
-/// Communication: none.
+/// Communication: none. Throws nothing of its own.
 template <TypedTensor Tensor>
 Tensor empty(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
              Where where = Where::here()) {
@@ -190,8 +191,9 @@ Tensor empty(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
   return empty<Tensor>(mesh, detail::to_extents(n...), Where{});
 }
 
-/// Returns the tensor whose element at global index i is f(i); f is const-callable with a
-/// GlobalIndex. Communication: none.
+/// Returns the tensor of extents (n, m, ...) whose element at global index i is f(i); f is
+/// const-callable with a GlobalIndex, and runs where kernels run. Communication: none. Collective
+/// over the mesh. Throws nothing of its own; f must not throw.
 template <TypedTensor Tensor, class F>
 Tensor from_function(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                      const F& f, Where where = Where::here()) {

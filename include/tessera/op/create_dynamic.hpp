@@ -53,20 +53,23 @@ DynamicTensor zeros(const DynamicMesh& mesh, const Extents& extents, const Shard
   return detail::filled<T>(mesh, extents, sharding, T{}, call.site("zeros"));
 }
 
-/// Returns a tensor of the given extents with every element 1. Communication: none.
+/// Returns a tensor of the given extents with every element 1. Communication: none. Errors: as
+/// full.
 template <Element T>
 DynamicTensor ones(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                    const DynamicCall& call = Where::here()) {
   return detail::filled<T>(mesh, extents, sharding, T(1), call.site("ones"));
 }
-/// The same with unspecified elements: for a caller that writes them all.
+/// The same with unspecified elements: for a caller that writes them all. Communication: none.
+/// Errors: as full.
 template <Element T>
 DynamicTensor empty(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                     const DynamicCall& call = Where::here()) {
   return detail::create<T>(mesh, extents, sharding, {}, call.site("empty"));
 }
 
-/// Returns the tensor whose element at global index i is f(i). Communication: none.
+/// Returns the tensor whose element at global index i is f(i). Communication: none. Errors: as
+/// full.
 template <Element T, class F>
 DynamicTensor from_function(const DynamicMesh& mesh, const Extents& extents,
                             const Sharding& sharding, const F& f,
@@ -75,7 +78,7 @@ DynamicTensor from_function(const DynamicMesh& mesh, const Extents& extents,
 }
 
 /// Returns the tensor whose elements are their own indices along dimension `dim`: 0, 1, 2, ...
-/// Communication: none.
+/// Communication: none. Errors: as full.
 template <Element T>
 DynamicTensor iota(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                    int dim = 0, const DynamicCall& call = Where::here()) {
@@ -87,7 +90,7 @@ DynamicTensor iota(const DynamicMesh& mesh, const Extents& extents, const Shardi
 }
 
 /// Returns random numbers that depend only on the seed and the global index, uniform or normal.
-/// Communication: none.
+/// Communication: none. Errors: as full.
 template <Element T>
 DynamicTensor random_uniform(const DynamicMesh& mesh, const Extents& extents,
                              const Sharding& sharding, std::uint64_t seed, double lo = 0,

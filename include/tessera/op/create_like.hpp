@@ -59,8 +59,9 @@ inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& val
 }
 }  // namespace detail
 
-/// Returns a tensor of x's description, with every element `value`. Throws UsageError when the
-/// number is no element of x's type.
+/// Returns a tensor of x's element type, extents (n, m, ...), sharding and mesh, with every element
+/// `value`; of zeros_like 0, of ones_like 1. Communication: none. Collective over the mesh. Throws
+/// UsageError when the number is no element of x's type.
 template <TypedTensor A>
 TensorOf<A> full_like(const A& x,
                       std::type_identity_t<detail::GivenElement<typename A::value_type>> value,
@@ -76,7 +77,8 @@ template <TypedTensor A> TensorOf<A> ones_like(const A& x, Where where = Where::
   return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type(1),
                                      {"ones_like", where});
 }
-/// Its elements are unspecified: for code that writes them all.
+/// Returns such a tensor with unspecified elements: for code that writes them all. Communication:
+/// none. Throws nothing of its own.
 template <TypedTensor A> TensorOf<A> empty_like(const A& x, Where where = Where::here()) {
   return detail::create<TensorOf<A>>(detail::mesh_like(x), x.extents(), {}, {"empty_like", where});
 }

@@ -101,7 +101,8 @@ template <RealElement T> struct ScanExtras<LogSumExp, T> {
 /// of the elements up to it along dimension `Along`, with x's spec or `Out`. Labels are the letters
 /// of x. An operand Unreduced by Kind stays so; the operand of a LogSumExp is finished and has
 /// floating-point elements. Communication: one all-gather of an element for each row and part, over
-/// the axes that split `Along`; none when it is not split. Collective over the mesh.
+/// the axes that split `Along`; none when it is not split. Collective over the mesh. Throws nothing
+/// of its own.
 template <class Kind, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A>
 typename detail::TypedScan<Kind, Labels, Along, Out, A>::result cumulative(

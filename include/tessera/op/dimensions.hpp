@@ -116,7 +116,7 @@ inline TensorCore seen_with(const TensorCore& x, const Dimensions& dims) {
 }  // namespace detail
 
 /// Returns x with dimensions of extent 1 inserted: they are dimensions `D` of the result, and not
-/// split. Communication: none. Collective over the mesh.
+/// split. Communication: none. Collective over the mesh. Throws nothing of its own.
 template <int... D, TypedTensor A> auto expand_dims(const A& x, Where where = Where::here()) {
   using To = detail::ExpandedSpec<A, D...>;
   return reshape<typename To::spec>(x, detail::with_dims(x.extents(), To::dims, Index{1}), where);
@@ -131,6 +131,7 @@ template <int... D, TypedTensor A> auto squeeze(const A& x, Where where = Where:
   return reshape<typename To::spec>(x, detail::without_dims(x.extents(), To::dims), where);
 }
 /// Returns x with its dimensions `D` (all where none is named) reversed. Communication: as reverse.
+/// Errors: as reverse.
 template <int... D, TypedTensor A> auto flip(const A& x, Where where = Where::here()) {
   return reverse<Deduced, NoContract, (D < 0 ? D + A::rank : D)...>(x, where);
 }

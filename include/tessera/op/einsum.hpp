@@ -32,11 +32,14 @@ inline TensorCore run_einsum(std::string_view equation, const OperandList& opera
 }
 }  // namespace detail
 
-/// Returns the product of a and b by the equation E; `Out` names the spec of the result, else it is
-/// deduced: each dimension takes its operands' sharding, and the result is finished. `Bound` is a
-/// contract, such as Only<gathers<data>>. Communication: as in plan<E, Out>(...), within `Bound`.
-/// Collective over the mesh. Throws ShapeError when extents disagree. Source: GShard, section 3.3.2
-/// (resharding, accumulating partial results, gathering an operand).
+/// Returns the product of a and b by the equation E, whose letters name dimensions: with
+/// "bsm,mh->bsh" a is (b, s, m), b is (m, h) and the result (b, s, h), summed over m. `Out` names
+/// the spec of the result, else it is deduced: each dimension takes its operands' sharding, and the
+/// result is finished. `Bound` is a contract, such as Only<gathers<data>>. Communication: the
+/// cheapest of the ways within `Bound`, which plan<E, Out>(...) shows: all-gathers of an operand, a
+/// reduce-scatter or an all-reduce of the result where a summed letter is split, an exchange, or
+/// none. Collective over the mesh. Throws ShapeError when extents disagree. Source: GShard,
+/// section 3.3.2 (resharding, accumulating partial results, gathering an operand).
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 typename detail::TypedEinsum<E, Out, A, B>::result einsum(const A& a, const B& b,
                                                           Where where = Where::here()) {
@@ -47,16 +50,18 @@ typename detail::TypedEinsum<E, Out, A, B>::result einsum(const A& a, const B& b
                    {E.view(), where, detail::bound<detail::Held<Typed, Bound>, Bound>()}}));
 }
 
-/// Of one tensor: dimensions that the result leaves out are summed, the others reordered.
-/// Communication: that of the sum. Collective over the mesh.
+/// Returns one tensor with the dimensions summed that the result leaves out, and the others
+/// reordered: with "ijk->ki" x is (i, j, k) and the result (k, i). Communication: that of the sum.
+/// Collective over the mesh. Throws ShapeError where one letter has two extents.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 typename detail::TypedEinsum<E, Out, A>::result einsum(const A& a, Where where = Where::here()) {
   return detail::run_einsum<E, Out, Bound>(where, a);
 }
 
-/// Of three to eight tensors, multiplied two at a time in the order of least cost, communication
-/// included (plan/einsum_order.hpp). Communication: that of the products, each with the deduced
-/// result. Collective over the mesh. Throws ShapeError when extents disagree.
+/// Returns the product of three to eight tensors, multiplied two at a time in the order of least
+/// cost, communication included (plan/einsum_order.hpp): with "ij,jk,kl->il" they are (i, j), (j,
+/// k) and (k, l). Communication: that of the products, each with the deduced result. Collective
+/// over the mesh. Throws ShapeError when extents disagree.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           TypedTensor C>
 typename detail::TypedEinsum<E, Out, A, B, C>::result einsum(const A& a, const B& b, const C& c,

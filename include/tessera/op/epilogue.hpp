@@ -31,7 +31,7 @@ template <class F, class... Extra> struct ProductEpilogue {
 }  // namespace detail
 
 /// Returns the epilogue f(product, extras...): the extras line up with the result's dimensions from
-/// the right, and an extent of 1 stretches.
+/// the right, and an extent of 1 stretches. Throws nothing of its own.
 template <class F, TypedTensor... Extra>
 detail::ProductEpilogue<F, Extra...> then(const F& f, const Extra&... extras) {
   return {f, std::tuple<const Extra&...>(extras...)};
@@ -147,7 +147,7 @@ inline constexpr Nothing nothing{};
 }  // namespace detail
 
 /// Returns an epilogue to be built up: epilogue(fn::Gelu{}).scale(0.5f).bias(b).residual(x). It
-/// refers to the tensors, so use it in the call of the product.
+/// refers to the tensors, so use it in the call of the product. Throws nothing of its own.
 template <class Activation = detail::Nothing>
 detail::EpilogueBuilder<Activation, detail::Nothing, detail::Nothing, detail::Nothing> epilogue(
     const Activation& activation = {}) {

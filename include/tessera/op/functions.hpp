@@ -9,7 +9,8 @@
 ///
 /// Laws: name(x) == map(fn::Name{}, x). Each returns a tensor of x's extents and sharding, dynamic
 /// where x is; a call on dynamic tensors may have a Contract. Communication: none. Collective over
-/// the mesh. Those marked monotone may act on Unreduced<Max> and on Unreduced<Min>.
+/// the mesh. Those marked monotone may act on Unreduced<Max> and on Unreduced<Min>. Throw nothing
+/// of their own.
 #include <tessera/kernel/functions/activation.hpp>
 #include <tessera/kernel/functions/rounding.hpp>
 #include <tessera/op/named_function.hpp>

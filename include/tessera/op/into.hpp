@@ -11,7 +11,9 @@
 ///
 /// Laws: the destination gets what the operator of the same name returns, under the destination's
 /// own spec; its memory stays where it is; a destination that shares memory with an operand is
-/// refused, but that map_into may read the destination itself: map_into(y, fn::Add{}, y, x).
+/// refused, but that map_into may read the destination itself: map_into(y, fn::Add{}, y, x). Each
+/// throws UsageError where its destination shares memory with an operand, ShapeError where it has
+/// other extents than the result.
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -171,6 +173,7 @@ void reduce_into(Y& y, const X& x, Where where = Where::here()) {
 }
 
 /// Writes x with its dimensions reordered to y, under y's spec. Collective over the mesh.
+/// Communication: as transpose.
 template <Equation E, class Bound = NoContract, TypedTensor Y, TypedTensor X>
 void transpose_into(Y& y, const X& x, Where where = Where::here()) {
   using Typed = detail::TypedTranspose<E, typename Y::spec, X>;

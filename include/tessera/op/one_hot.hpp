@@ -33,7 +33,7 @@ DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& 
 
 /// Returns a tensor of elements T with letters `Labels`: those of the indices, and `Along`, whose
 /// dimension has `extent`. Communication: none, unless `Out` splits the indices in another way.
-/// Collective over the mesh.
+/// Collective over the mesh. Throws nothing of its own.
 template <Element T, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor I>
 auto one_hot(const I& indices, Index extent, Where where = Where::here()) {

@@ -54,11 +54,12 @@ TensorCore run_reduce(std::string_view equation, const TensorCore& x, const Shar
 }  // namespace detail
 
 /// Returns x reduced by Kind (Sum, Product, Mean, Max, Min; of bool Any, All, Sum, Product) to the
-/// dimensions that E keeps; a result Unreduced over axes that split reduced dimensions is left
-/// unfinished. Sums and products are uint64 for unsigned integers, int64 for signed ones and for
-/// bool (0 and 1), narrow ones too, finished or unfinished; As<Sum, T> gives elements T.
-/// Communication: over the axes that split reduced dimensions: all-reduce, or reduce-scatter where
-/// `Out` uses them; none when no reduced dimension is split. Collective over the mesh.
+/// dimensions that E keeps: with "bsv->bs" x is (b, s, v) and the result (b, s). A result Unreduced
+/// over axes that split reduced dimensions is left unfinished. Sums and products are uint64 for
+/// unsigned integers, int64 for signed ones and for bool (0 and 1), narrow ones too, finished or
+/// unfinished; As<Sum, T> gives elements T. Communication: over the axes that split reduced
+/// dimensions: all-reduce, or reduce-scatter where `Out` uses them; none when no reduced dimension
+/// is split. Collective over the mesh. Throws ShapeError where one letter has two extents.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 typename detail::TypedReduce<Kind, E, Out, A>::result reduce(const A& x,
                                                              Where where = Where::here()) {
@@ -66,7 +67,8 @@ typename detail::TypedReduce<Kind, E, Out, A>::result reduce(const A& x,
   return typename Typed::result(detail::run_reduce<Kind, Typed, Bound>(x, E.view(), where));
 }
 
-/// reduce<Kind, E, Out> by name.
+/// Returns x, (b, s, v) with "bsv->bs", reduced to the dimensions that E keeps, (b, s):
+/// reduce<Kind, E, Out> by name. Communication, errors: as reduce. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sum(const A& x, Where where = Where::here()) {
   return reduce<Sum, E, Out, Bound>(x, where);
@@ -87,7 +89,8 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor
 auto product(const A& x, Where where = Where::here()) {
   return reduce<Product, E, Out, Bound>(x, where);
 }
-/// For bool elements: whether any is true, or all are.
+/// Returns, for bool elements, whether any is true, or all are: of the shape that E says.
+/// Communication, errors: as reduce. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto any(const A& x, Where where = Where::here()) {
   return reduce<Any, E, Out, Bound>(x, where);
@@ -97,7 +100,9 @@ auto all(const A& x, Where where = Where::here()) {
   return reduce<All, E, Out, Bound>(x, where);
 }
 
-/// Over all dimensions: a scalar tensor, the same on every process.
+/// Returns the reduction of x, of any shape, over all its dimensions: a scalar tensor, the same on
+/// every process. Communication: an all-reduce of one element over the axes that split x. Errors:
+/// as reduce. Collective over the mesh.
 template <TypedTensor A> auto sum(const A& x, Where where = Where::here()) {
   return reduce<Sum, detail::total_equation(A::rank)>(x, where);
 }

@@ -129,7 +129,8 @@ auto select_and_gather(const A& x, const B& values, const WindowSettings& settin
 
 /// Returns the gradient of reduce_window<Kind>(x, settings) by x, where dy is the gradient of the
 /// result, for Sum, Mean, Max and Min. Communication: that of a reduce_window of dy, or of
-/// select_and_scatter. Collective over the mesh.
+/// select_and_scatter. Collective over the mesh. Throws ShapeError when dy has other extents than
+/// the result.
 template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 auto reduce_window_gradient(const A& x, const B& dy, const WindowSettings& settings,
                             Where where = Where::here()) {

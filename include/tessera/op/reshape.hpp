@@ -24,7 +24,7 @@ struct ReshapeBy {
 /// Returns x with the extents given, under the spec `Out`. Communication: none where each process
 /// keeps its elements, as when the axes divide the leading dimension of each group that is split or
 /// merged; else one exchange of the elements with a new owner or, where that takes less time, calls
-/// that gather or move axes that split inner dimensions, as in plan_reshape. Collective over the
+/// that gather or move axes that split inner dimensions. Collective over the
 /// mesh. Throws ShapeError when the number of elements changes. Source: GShard, section 3.3.3.
 template <class Out, class Bound = NoContract, TypedTensor A>
 typename detail::Typed<detail::ReshapeBy, Out, A>::result reshape(const A& x,

@@ -36,8 +36,11 @@ template <class A> struct FinishedSpec {
 };
 }  // namespace detail
 
-/// Returns x under spec S. Communication: as in plan_reshard, within the contract `Bound`.
-/// Collective over the mesh.
+/// Returns x, (n, m, ...), of any number of dimensions, under spec S: the same elements in other
+/// blocks. Communication: the cheapest chain of all-gathers, all-to-alls, reduce-scatters,
+/// all-reduces and exchanges, none where every process has its new block; within the contract
+/// `Bound`; plan<S>(...) shows it. Collective over the mesh. Throws nothing of its own. Of a
+/// dynamic tensor ShardingError where `to` does not fit x or its mesh.
 template <class S, class Bound = NoContract, TypedTensor A>
   requires(!TypedTensor<S>)
 typename detail::TypedReshard<S, A>::result reshard(const A& x, Where where = Where::here()) {
@@ -50,18 +53,22 @@ inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
   return DynamicTensor(detail::reshard(x.core(), to, call.site("reshard")));
 }
 
-/// Returns x whole on every process.
+/// Returns x, (n, m, ...), whole on every process. Communication: an all-gather over the axes that
+/// split it, after an all-reduce over those over which it is unfinished; none where there are none.
+/// Errors: as reshard. Collective over the mesh.
 template <TypedTensor A> auto replicate(const A& x, Where where = Where::here()) {
   return reshard<detail::spec_of<typename A::mesh_type, detail::ReplicatedSpec<A::rank>>>(x, where);
 }
-/// Returns x with its Unreduced values finished, under its own dimensions' spec: x itself where
-/// there are none.
+/// Returns x, (n, m, ...), with its Unreduced values finished, under its own dimensions' spec: x
+/// itself where there are none. Communication: an all-reduce over the axes over which it is
+/// unfinished. Errors: as reshard. Collective over the mesh.
 template <class Bound = NoContract, TypedTensor A>
 auto finish(const A& x, Where where = Where::here()) {
   return reshard<detail::spec_of<typename A::mesh_type, detail::FinishedSpec<A>>, Bound>(x, where);
 }
-/// Returns x split along dimension D over `Split` (an axis or Axes<...>), the other dimensions
-/// whole.
+/// Returns x, (n, m, ...), split along dimension D over `Split` (an axis or Axes<...>), the other
+/// dimensions whole. Communication, errors: as reshard; none where x is whole. Collective over the
+/// mesh.
 template <int D, class Split, TypedTensor A> auto split(const A& x, Where where = Where::here()) {
   static_assert(
       D >= 0 && D < A::rank,
@@ -96,7 +103,8 @@ inline DynamicTensor split(const DynamicTensor& x, int dim, const AxisList& axes
   s[dim] = axes;
   return DynamicTensor(detail::reshard(x.core(), s, site));
 }
-/// Returns x split as the list of entries says, one for each dimension.
+/// Returns x, (n, m, ...), split as the list of entries says, one for each dimension.
+/// Communication, errors: as reshard. Collective over the mesh.
 template <class... Dims, TypedTensor A> auto shard(const A& x, Where where = Where::here()) {
   return reshard<P<Dims...>>(x, where);
 }

@@ -29,7 +29,7 @@ template <class Op, int D> struct StepBy {
 
 /// Returns x with its dimensions `D` (all where none is named) reversed, under x's spec or `Out`.
 /// Communication: one exchange over the axes that split them; if all blocks are of one size, each
-/// with the block opposite. Collective over the mesh.
+/// with the block opposite. Collective over the mesh. Throws nothing of its own.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
 auto reverse(const A& x, Where where = Where::here()) {
   using Typed = detail::Typed<detail::ReverseBy<D...>, Out, A>;
@@ -41,9 +41,10 @@ auto reverse(const A& x, Where where = Where::here()) {
   return reverse<Deduced, NoContract, First, D...>(x, where);
 }
 
-/// Returns y with y[i] = x[i - by] along dimension D, cyclically, under x's spec or `Out`.
-/// Communication: one exchange over the axes that split the dimension: a process receives from at
-/// most two others, if all blocks are of one size. Collective over the mesh.
+/// Returns y, (n, m, ...) as x is, with y[i] = x[i - by] along dimension D, cyclically, under x's
+/// spec or `Out`. Communication: one exchange over the axes that split the dimension: a process
+/// receives from at most two others, if all blocks are of one size. Collective over the mesh.
+/// Throws nothing of its own.
 template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto roll(const A& x, Index by, Where where = Where::here()) {
   using Typed = detail::Typed<detail::StepBy<ops::Roll, D>, Out, A>;

@@ -276,7 +276,7 @@ Tensor linspace(const ProcessMesh<typename Tensor::mesh_type>& mesh,
 }
 
 /// Returns a matrix of zeros with ones where column - row == `diagonal`: x is the extents, or
-/// (n, n). Communication: none.
+/// (n, n). Communication: none. Throws nothing of its own.
 template <TypedTensor Tensor>
 Tensor eye(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
            Index diagonal = 0, Where where = Where::here()) {

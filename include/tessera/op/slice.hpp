@@ -68,7 +68,7 @@ auto slice(const A& x, const Extents& start, const Extents& limit, const Extents
 
 /// Returns several slices of x, of one stride, which may overlap; the gradient of a concatenation
 /// needs them. Communication: that of slice for all together: one exchange, and one message from a
-/// process to another, for eight at a time. Otherwise as slice.
+/// process to another, for eight at a time. Otherwise as slice. Errors: as slice.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
 auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Extents>& limits,
             const Extents& stride = {}, Where where = Where::here()) {

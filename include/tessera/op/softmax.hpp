@@ -47,18 +47,17 @@ DynamicTensor softmax(bool logarithm, std::string_view labels, char along, const
 }
 }  // namespace detail
 
-/// Returns exp(x) / sum of exp(x) along the dimension `Along` of x, whose letters are `Labels`,
-/// with x's spec or `Out`.
-/// Communication: two all-reduces of a row's size over the axes that split `Along`, within the
-/// contract `Bound`; none otherwise.
-/// Collective over the mesh.
+/// Returns exp(x) / sum of exp(x) along the dimension `Along` of x, whose letters are `Labels`:
+/// with "bsv" and 'v' x and the result are (b, s, v), under x's spec or `Out`. Communication: two
+/// all-reduces, of (b, s) elements, over the axes that split `Along`, within the contract `Bound`;
+/// none otherwise. Collective over the mesh. Throws nothing of its own.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto softmax(const A& x, Where where = Where::here()) {
   return detail::softmax<Labels, Along, false, Out, Bound>(x, where);
 }
 
-/// Returns the logarithm of softmax(x), without forming the quotient.
-/// Communication: as softmax. Collective over the mesh.
+/// Returns the logarithm of softmax(x), of x's shape, without forming the quotient. Communication,
+/// errors: as softmax. Collective over the mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto log_softmax(const A& x, Where where = Where::here()) {
   return detail::softmax<Labels, Along, true, Out, Bound>(x, where);

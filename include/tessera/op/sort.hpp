@@ -93,11 +93,12 @@ std::vector<TensorCore> sort(std::string_view labels, char along, const SortTask
 }
 }  // namespace detail
 
-/// Returns the lines of x along dimension `Along` sorted, with x's spec or `Out`. Labels are the
-/// letters of x. Communication, where `Along` is split: an all-to-all of x to other dimensions and
-/// one back, or, where no other dimension can be split so, the cheaper of an all-gather and rounds
-/// of merging between pairs of processes (log2(p) (log2(p) + 1) / 2 exchanges of a block); the plan
-/// says which. None when it is not split. Collective over the mesh.
+/// Returns the lines of x along dimension `Along` sorted: with "bv" and 'v' x and the result are
+/// (b, v), under x's spec or `Out`. Communication, where `Along` is split: an all-to-all of x to
+/// other dimensions and one back, or, where no other dimension can be split so, the cheaper of an
+/// all-gather and rounds of merging between pairs of processes (log2(p) (log2(p) + 1) / 2 exchanges
+/// of a block); the plan says which. None when it is not split. Collective over the mesh. Throws
+/// nothing of its own.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A>;
@@ -105,8 +106,9 @@ auto sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
       detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x)[0]);
 }
 
-/// Returns the positions of the elements of each line of x in order, as int64. Communication: as
-/// sort, with positions on the way back.
+/// Returns the positions of the elements of each line of x in order, of x's shape, as int64.
+/// Communication: as sort, with positions on the way back. Errors: as sort. Collective over the
+/// mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto arg_sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, false, true, A>;
@@ -114,7 +116,8 @@ auto arg_sort(const A& x, SortOptions options = {}, Where where = Where::here())
       detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x)[0]);
 }
 
-/// Returns both. Communication: as sort, with values and positions on the way back.
+/// Returns both, each of x's shape. Communication: as sort, with values and positions on the way
+/// back. Errors: as sort. Collective over the mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sort_with_positions(const A& x, SortOptions options = {}, Where where = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, true, A>;

@@ -72,7 +72,8 @@ template <class... Clauses> inline constexpr bool is_contract<Only<Clauses...>> 
 }  // namespace detail
 
 /// Returns the tensors x... under the specs S..., one for each. Communication: as reshard of each,
-/// with calls joined as in plan_together, six tensors at a time. Collective over the mesh.
+/// with calls of one kind over the same axes joined to one, six tensors at a time. Collective over
+/// the mesh. Errors: as reshard.
 template <class... S, TypedTensor... A>
   requires(sizeof...(S) == sizeof...(A) && sizeof...(A) > 0)
 std::tuple<typename detail::TypedReshard<S, A>::result...> reshard_together(const A&... x) {
@@ -98,7 +99,7 @@ inline std::vector<DynamicTensor> reshard_together(const std::vector<DynamicTens
 
 /// Returns the tensors x... with their Unreduced values finished, each under its own dimensions'
 /// spec: the gradients of many weights in few all-reduces. Communication, collective over: as
-/// reshard_together.
+/// reshard_together. Errors: as reshard.
 template <TypedTensor... A>
   requires(sizeof...(A) > 0)
 auto finish_together(const A&... x) {

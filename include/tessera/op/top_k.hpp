@@ -41,7 +41,7 @@ template <Equation Labels, char Along, class Out = Deduced, class Bound = NoCont
 auto top_k(const A& x, Index k, Where where = Where::here()) {
   return detail::first_k<Labels, Along, Out, Bound>(x, k, true, where);
 }
-/// The k least ones, the least first.
+/// The k least ones, the least first. Communication, errors: as top_k.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto bottom_k(const A& x, Index k, Where where = Where::here()) {
   return detail::first_k<Labels, Along, Out, Bound>(x, k, false, where);

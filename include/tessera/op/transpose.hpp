@@ -19,8 +19,9 @@ template <Equation E> struct TransposeBy {
 template <Equation E, class Out, class A> using TypedTranspose = Typed<TransposeBy<E>, Out, A>;
 }  // namespace detail
 
-/// Returns x with its dimensions reordered: transpose<"ij->ji">(x). Communication: none unless
-/// `Out` asks for some. Collective over the mesh.
+/// Returns x with its dimensions reordered: with "ij->ji" x is (n, m) and the result (m, n). Its
+/// sharding goes with them. Communication: none, but where `Out` is another spec, that of a
+/// reshard. Collective over the mesh. Throws nothing of its own.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 typename detail::TypedTranspose<E, Out, A>::result transpose(const A& x,
                                                              Where where = Where::here()) {

@@ -74,7 +74,7 @@ template <bool Lower, class A> auto triangle_of(const A& x, Index diagonal, cons
 
 /// Returns x with zeros where column - row is more than `diagonal` (tril), or less (triu), rows and
 /// columns being the last two dimensions; of any element type. Communication: none. Collective over
-/// the mesh.
+/// the mesh. Throws nothing of its own.
 template <detail::AnyTensor A>
 auto tril(const A& x, Index diagonal = 0, const detail::CallOf<A>& call = Where::here()) {
   return detail::triangle_of<true>(x, diagonal, call);

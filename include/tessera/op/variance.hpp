@@ -139,7 +139,7 @@ auto mean_and_variance(const A& x, Index ddof = 0, Where where = Where::here()) 
     return detail::Unknown<A>();
   }
 }
-/// Returns the square root of the variance.
+/// Returns the square root of the variance. Communication, errors: as variance.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto standard_deviation(const A& x, Index ddof = 0, Where where = Where::here()) {
   using T = typename A::value_type;

@@ -15,7 +15,7 @@
 /// that are symmetric under mirroring). A constant outside stays as it is. By default the exchange
 /// is in place (op/halo/halo_tensor.hpp).
 ///
-/// Laws: one step is plan_halo() in place; an update is redundant when the process does not own the
+/// Laws: one step is an exchange in place; an update is redundant when the process does not own the
 /// element.
 #include <string>
 

@@ -157,7 +157,7 @@ constexpr std::int64_t update_cost(const TensorDesc& weight, const Sharding& upd
 /// Returns where a weight is updated. `cheapest` compares all choices among the policy's axes, the
 /// fewest first, by the planner's prices (section 3.2: small weights stay replicated). Flat where
 /// the policy says so and the weight's blocks are blocks of its line of elements. Pure; the same on
-/// every process.
+/// every process. Communication: none. Throws nothing of its own.
 constexpr UpdatePlace update_place(const TensorDesc& weight, const UpdatePolicy& policy,
                                    UpdateBytes bytes, const MeshShape& mesh,
                                    const PlanOptions& options = {}) {

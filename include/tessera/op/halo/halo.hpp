@@ -115,10 +115,11 @@ template <class H> class [[nodiscard]] PendingHalo : public Pending<H> {
       : Pending<H>(detail::alone(std::move(started)), std::move(begun)) {}
 };
 
-/// Returns x with a halo along dimensions D..., `low` before and `high` behind each block;
-/// `outside` lies beyond a constant boundary. Communication: as in plan_halo: one exchange, or one
-/// for each of these dimensions that is split, within the contract `Bound`. Collective over the
-/// mesh. Throws ShapeError for a negative width, or a mirror image that is wider than the tensor,
+/// Returns x, (n, m, ...), with a halo along dimensions D...: each process has its block with `low`
+/// elements before it and `high` behind it along each of them; `outside` lies beyond a constant
+/// boundary. Communication: one exchange between neighbours, or one for each of these dimensions
+/// that is split, whichever costs less, within the contract `Bound`. Collective over the mesh.
+/// Throws ShapeError for a negative width, or a mirror image that is wider than the tensor,
 /// UsageError when `outside` is no element of x's type.
 template <class Bound, int... D, TypedTensor A>
 HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloBy<A, D...>::Widths low,
@@ -160,7 +161,7 @@ template <class T = void, Scalar S>
 
 /// Starts halo_exchange: the process's own elements are copied at once. Communication: as
 /// halo_exchange. Collective over the mesh: all processes start and run their operators in the same
-/// order.
+/// order. Errors: as halo_exchange.
 template <class Bound, int... D, TypedTensor A>
 PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
     const A& x, typename detail::HaloBy<A, D...>::Widths low,
@@ -192,8 +193,9 @@ inline PendingHalo<DynamicHaloTensor> halo_exchange_async(const DynamicTensor& x
   return {std::move(started), halo};
 }
 
-/// Returns the tensors x..., of one element type, each with such a halo, all by the exchanges that
-/// one of them needs. At most eight. Communication, collective over: as halo_exchange.
+/// Returns the tensors x..., of one element type and each of its own shape, each with such a halo,
+/// all by the exchanges that one of them needs. At most eight. Communication, collective over,
+/// errors: as halo_exchange.
 template <int... D, TypedTensor First, TypedTensor... Rest>
 std::tuple<HaloTensor<TensorOf<First>>, HaloTensor<TensorOf<Rest>>...> halo_exchange_together(
     typename detail::HaloBy<First, D...>::Widths low,
@@ -232,8 +234,8 @@ inline std::vector<DynamicHaloTensor> halo_exchange_together(
 }
 
 /// Exchanges the halos of tensors that are stored with them, at most eight of one element type and
-/// mesh, each with its own widths: one message for each neighbour. Communication, collective over:
-/// as exchange() of one.
+/// mesh, each with its own widths: one message for each neighbour. Communication, collective over,
+/// errors: as exchange() of one.
 template <class... H>
   requires(sizeof...(H) > 0 && (std::is_base_of_v<DynamicHaloTensor, H> && ...))
 void exchange_together(const H&... tensors) {
@@ -251,7 +253,7 @@ inline void exchange_together(const std::vector<DynamicHaloTensor>& tensors,
 /// The adjoint of halo_exchange: returns a tensor, each element of which is the sum of its values
 /// at all its places in the extended blocks of y. Places outside that are no element's image are
 /// dropped. Communication: as halo_exchange, the other way round; `call` may be a Contract.
-/// Collective over the mesh.
+/// Collective over the mesh. Throws nothing of its own.
 template <TypedTensor A>
 A halo_adjoint(const HaloTensor<A>& y, const DynamicCall& call = Where::here()) {
   static_assert(is_number(dtype_of<typename A::value_type>),
@@ -268,7 +270,8 @@ inline DynamicTensor halo_adjoint(const DynamicHaloTensor& y,
 }
 
 /// Returns a halo tensor of the given extents, with `value` for every element and outside the
-/// tensor. Communication: none.
+/// tensor. Communication: none. Throws ShapeError for a negative width, UsageError when `value` is
+/// no element of the type.
 template <TypedTensor A, int... D>
 HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Extents& extents,
                         typename detail::HaloBy<A, D...>::Widths low,

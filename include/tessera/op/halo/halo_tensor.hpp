@@ -167,7 +167,7 @@ class DynamicHaloTensor {
   }
 
   /// Fills the halo. Communication: one message to each neighbour, or one exchange for each
-  /// dimension that is split, as in plan_halo in place. Collective over the mesh. Throws
+  /// dimension that is split, whichever costs less. Collective over the mesh. Throws
   /// CommunicationError. `call`: a Contract.
   void exchange(const DynamicCall& call = Where::here()) const {
     detail::exchange(block(), false, call.fresh_site("halo_exchange"));
