@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes library.safetensors beside this file, by the format's own library: element (i) of a tensor is i * 3 % 251
-(bools: i % 3 == 0; floats a quarter of it).
+"""Writes, beside this file, library.safetensors by the format's own library: element (i) of a tensor is i * 3 % 251
+(bools: i % 3 == 0; floats a quarter of it); and files by NumPy: of floats 0 to 76 as 7 x 11, rows.npy, and big_endian_columns.npy in the
+other order of bytes and of elements; complex.npy has them as complex128, times 2j.
 
     python3 tests/io/sample/generate.py            # needs numpy, ml_dtypes and safetensors
 """
@@ -30,3 +31,8 @@ for name, dtype in TYPES.items():
         tensors[f"{name}.{shape_name}"] = values.astype(dtype).reshape(shape)
 save_file(tensors, pathlib.Path(__file__).parent / "library.safetensors",
           metadata={"step": "1200", "say": 'a "quoted" text, \u00e4\u20ac\U0001f600\n'})
+
+numbers = numpy.arange(77.0).reshape(7, 11)
+for name, array in {"rows": numbers.astype("<f4"), "big_endian_columns": numpy.asfortranarray(numbers.astype(">f4")),
+                    "complex": numbers.astype("complex128") * 2j}.items():
+    numpy.save(pathlib.Path(__file__).parent / f"{name}.npy", array)
