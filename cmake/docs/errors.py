@@ -71,11 +71,13 @@ def page(root):
     string = r"((?:\"(?:\\.|[^\"])*\"\s*)+)"
     rule = re.compile(rf"^// ---- (.*?)$|^TESSERA_RULE\(\s*(\d+), (\w+),\s*(\w+),\s*{string},\s*{string}\)", flags=re.M)
     joined = lambda literals: "".join(re.findall(r"\"((?:\\.|[^\"])*)\"", literals)).replace("\\\"", "\"")
-    out, count = ["# Errors", INTRO.rstrip(), f"```c++\n{tensors}\n```"], 0
+    out, group, count = ["# Errors", INTRO.rstrip(), f"```c++\n{tensors}\n```"], {}, 0  # of a group, by number: a new rule may stand anywhere
     for match in rule.finditer(text):
         heading, number, name, kind = match[1], match[2], match[3], match[4]
         if heading:
+            out += [part for _, parts in sorted(group.items()) for part in parts]
             out.append(f"## {sentence_case(heading.split(':')[0])}")
+            group = {}
             continue
         count += 1
         if name == "ok":
@@ -85,13 +87,15 @@ def page(root):
             sys.exit(f"errors.py: the rule {name} needs a call that breaks it and one that keeps it, in tests/compile_fail/rules.cpp "
                      "or tests/op/rules.loopback.cpp")
         facts, said = joined(match[5]), joined(match[6])
-        out += [f"<a id=\"r{number}\"></a>", f"### {number}. {name.replace('_', ' ')}", prose(sentence_case(said)) + ".",
-                f"`{kind.capitalize()}Error`" + (f" at run time, with the facts `{facts}`." if facts else " at run time."),
-                f"```c++\n// {happens or 'throws'}:\n{breaks}\n// {'compiles' if happens else 'runs'}:\n{keeps}\n```"]
+        group[int(number)] = [
+            f"<a id=\"r{number}\"></a>", f"### {number}. {name.replace('_', ' ')}", prose(sentence_case(said)) + ".",
+            f"`{kind.capitalize()}Error`" + (f" at run time, with the facts `{facts}`." if facts else " at run time."),
+            f"```c++\n// {happens or 'throws'}:\n{breaks}\n// {'compiles' if happens else 'runs'}:\n{keeps}\n```"]
     if count != len(re.findall(r"^TESSERA_RULE\(", text, flags=re.M)):
         sys.exit("errors.py cannot read every rule of include/tessera/base/rule_table.hpp")
     if found:
         sys.exit(f"errors.py: there are no rules {sorted(found)}")
+    out += [part for _, parts in sorted(group.items()) for part in parts]
     return "\n\n".join(out + [exceptions(root)]) + "\n"
 
 

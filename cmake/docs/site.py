@@ -195,10 +195,15 @@ def configuration(root, out, lists):
     write(out / "mkdocs.yml", text)
 
 
+def rooms_of(root):
+    """Returns what each room holds, as docs/capabilities.md says."""
+    return dict(re.findall(r"^\| (\w+) \| (.*) \|$", (root / "docs/capabilities.md").read_text().split("## What is where")[1], flags=re.M))
+
+
 def reference(root, out):
     """Writes the headers for doxygen: a group a header, within one a room, and a comment at each declaration. Returns which
     functions have none."""
-    rooms = dict(re.findall(r"^\| (\w+) \| (.*) \|$", (root / "docs/capabilities.md").read_text().split("## What is where")[1], flags=re.M))
+    rooms = rooms_of(root)
     groups = ["/// @namespace tessera", "/// Everything that is promised. Namespace `tessera::detail` is not, and is not listed here."]
     bare = []
     for room, holds in rooms.items():
@@ -225,10 +230,14 @@ def reference(root, out):
 
 REFERENCE = """# Reference
 
-Every public type and function, by room and header: <a href="api/modules.html">the reference</a>, made by doxygen.
+Every public type and function, by room and header: <a href="api/modules.html">all rooms</a>, and <a href="api/annotated.html">all types</a>.
+A header opens with an example, which a test runs, and its laws. `tessera::detail` is not listed: it may change."""
 
-A header opens with an example, which a test runs, and its laws. `tessera::detail` is not listed: it may change.
-"""
+
+def reference_page(root):
+    """Returns the page that leads to what doxygen makes: its pages of rooms."""
+    rows = [f"<a href=\"api/group__room__{room}.html\">{room}</a> | {holds}" for room, holds in rooms_of(root).items()]
+    return page(REFERENCE, table("room of `include/tessera/` | holds", rows))
 
 
 def main():
@@ -242,7 +251,7 @@ def main():
     pages = out / "pages"
     documents(root, pages)
     write(pages / "site.css", (root / "cmake/docs/site.css").read_text())
-    write(pages / "reference.md", REFERENCE)
+    write(pages / "reference.md", reference_page(root))
     ran = {name: (command, output) for name, command, output in (one.split("=", 2) for one in arguments.ran)}
     configuration(root, out, {"TUTORIAL": {None: tutorial(root, pages, ran)},
                               "OPERATORS": operators(root, pages, plans_of(arguments.plans))})
