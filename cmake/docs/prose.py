@@ -72,10 +72,10 @@ def markdown(lines):
 
 
 def doxygen_comment(lines):
-    """Returns a comment in which < is no tag, members of templates are no links, and @, # and \\ begin no commands."""
+    """Returns a comment in which < is no tag, members of templates and a word are no links, and @, # and \\ begin no commands."""
 
     def plain(text):
-        return re.sub(r"([@\\#<])", r"\\\1", text)
+        return re.sub(r"([@\\#<])", r"\\\1", re.sub(r"\bWhere\b", "%Where", text))  # a word that begins sentences, and a type's name
 
     def word(code):
         return code if code.startswith("`") else f"`{code}`" if ">::" in code else plain(code)
