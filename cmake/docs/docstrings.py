@@ -3,7 +3,8 @@
 """docstrings.py ROOT: checks what the comments of public functions say, function by function.
 
 A function that programs call says, itself or by the head of its header, what it communicates and what it throws; an operator also in
-which shapes. None sends a reader to a planner that the reference leaves out. And a header that tessera/tessera.hpp does not include
+which shapes. A comment for functions of several names names them, or speaks of all. None sends a reader to a planner that the reference
+leaves out. And a header that tessera/tessera.hpp does not include
 is included by one that its head names.
 """
 import pathlib
@@ -15,23 +16,32 @@ from headers import declarations_of, head_of, is_elsewhere, is_function, name_of
 
 WORDS = {"what it communicates": r"[Cc]ommunicat", "what it throws": r"[Tt]hrow|[Ee]rrors"}
 SHAPES = r"\(\w+(?:, [\w.]+)*,? *(?:\.\.\.)?\)|\b(?:shape|extents?|scalar|elements?|dimensions?|lines?|sharding|spec)\b"
+OF_ALL = r"^(The same|Over all|Operands and|Returns the reduction|Returns? .*by (name|Kind))|alpha \* a"  # how comments speak of several functions
 CALLED = ("op", "grad", "nn", "io")  # the rooms whose functions programs call
 
 
 def functions_of(root):
-    """Yields (header, name, what is said of it, what a declaration says) for every public function, those of one name together."""
+    """Yields (header, name, what is said of it, comments that do not speak of it) for every public function, those of one name together."""
     for room in CALLED:
         for path in sorted((root / "include/tessera" / room).rglob("*.hpp")):
             if "detail" in path.parts:
                 continue
             text = without_details(path.read_text())
-            head, said = " ".join(head_of(text)), {}
+            head, said, others = " ".join(head_of(text)), {}, {}
             for one in declarations_of(text):
-                for declared in one.texts:
-                    if is_function(declared) and not is_elsewhere(declared):
-                        said.setdefault(name_of(declared), []).append(" ".join(one.comment))
+                comment = " ".join(one.comment)
+                names = list(dict.fromkeys(name_of(t) for t in one.texts if is_function(t) and not is_elsewhere(t)))
+                for name in names:
+                    said.setdefault(name, []).append(comment)
+                    if name != names[0] and not re.search(OF_ALL, comment) and not speaks_of(name, comment):
+                        others.setdefault(name, []).append(comment)
             for name, comments in said.items():
-                yield path.relative_to(root / "include/tessera"), name, head + " " + " ".join(comments)
+                yield path.relative_to(root / "include/tessera"), name, head + " " + " ".join(comments), others.get(name, [])
+
+
+def speaks_of(name, comment):
+    """Returns whether a comment has a function's name, or the words of it: logical_or is "or", random_normal "normal"."""
+    return any(re.search(rf"\b{word}", comment) for word in (name, *name.split("_")))
 
 
 def promised(root):
@@ -64,9 +74,10 @@ def left_out(root):
 def main():
     root = pathlib.Path(sys.argv[1])
     names, wrong, count = promised(root), [], 0
-    for header, name, said in functions_of(root):
+    for header, name, said, others in functions_of(root):
         count += 1
         wrong += [f"{header}: {name} does not say {what}" for what, words in WORDS.items() if not re.search(words, said)]
+        wrong += [f"{header}: {name} has the comment of another function: {comment}" for comment in others]
         if header.parts[0] == "op" and not re.search(SHAPES, said):
             wrong.append(f"{header}: {name} does not say which shapes it takes and returns")
         wrong += [f"{header}: {name} speaks of {planner}, which the reference does not have"

@@ -37,11 +37,11 @@ DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicT
 }
 }  // namespace detail
 
-/// Returns where x has its largest element along the dimensions that E drops: 64-bit indices,
-/// sharded as a reduction's result. Communication: over the axes that split those dimensions, two
-/// all-reduces of the result's size (values, then indices; the second a reduce-scatter where `Out`
-/// uses the axes); none when they are not split. Collective over the mesh. Throws ShapeError when
-/// there is nothing to choose from.
+/// Returns where x has its largest element (arg_max), or its least (arg_min), along the dimensions
+/// that E drops: 64-bit indices, sharded as a reduction's result. Communication: over the axes that
+/// split those dimensions, two all-reduces of the result's size (values, then indices; the second a
+/// reduce-scatter where `Out` uses the axes); none when they are not split. Collective over the
+/// mesh. Throws ShapeError when there is nothing to choose from.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto arg_max(const A& x, Where where = Where::here()) {
   return detail::arg<Max, E, Out, Bound>(x, where);

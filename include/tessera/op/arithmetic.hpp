@@ -108,9 +108,11 @@ template <class A, class B>
 auto pow(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Pow{}, call, a, b);
 }
+/// The absolute value; of the least integer itself, of complex elements the size, which is real.
 template <detail::AnyTensor A> auto abs(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Abs{}, call, x);
 }
+/// x times x
 template <detail::AnyTensor A>
 auto square(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Square{}, call, x);

@@ -32,21 +32,25 @@ template <class A, class B>
 auto not_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::NotEqual{}, call, a, b);
 }
+/// a < b, of elements in an order; false for NaN.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
 auto less(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Less{}, call, a, b);
 }
+/// a <= b, of elements in an order; false for NaN.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
 auto less_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::LessEqual{}, call, a, b);
 }
+/// a > b, of elements in an order; false for NaN.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
 auto greater(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Greater{}, call, a, b);
 }
+/// a >= b, of elements in an order; false for NaN.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
 auto greater_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
@@ -115,14 +119,17 @@ template <class A, class B>
 // clang-format off
 bool operator!=(const A&, const B&) = delete;  // [tessera] tensors have no !=; not_equal(a, b) compares element by element; allclose(a, b), or reduce<All, "ij->">(equal(a, b)), compares the whole
 // clang-format on
+/// Whether an element is NaN.
 template <detail::AnyTensor A>
 auto isnan(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::IsNan{}, call, x);
 }
+/// Whether an element is infinite.
 template <detail::AnyTensor A>
 auto isinf(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::IsInf{}, call, x);
 }
+/// Whether an element is neither NaN nor infinite.
 template <detail::AnyTensor A>
 auto isfinite(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::IsFinite{}, call, x);

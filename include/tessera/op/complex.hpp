@@ -23,6 +23,7 @@ template <detail::AnyTensor A>
 auto imag(const A& z, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Imag{}, call, z);
 }
+/// Returns the conjugates, a complex tensor.
 template <detail::AnyTensor A>
 auto conj(const A& z, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Conj{}, call, z);

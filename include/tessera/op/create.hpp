@@ -141,8 +141,8 @@ Tensor create_from(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Ex
 template <class... N> Extents to_extents(N... n) { return Extents{static_cast<Index>(n)...}; }
 }  // namespace detail
 
-/// Returns a tensor of the given extents with every element `value`. Communication: none. Throws
-/// UsageError when the number is no element of the type.
+/// Returns a tensor of the given extents with every element `value`, of zeros 0. Communication:
+/// none. Throws UsageError when the number is no element of the type.
 template <TypedTensor Tensor>
 Tensor full(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
             detail::GivenElement<typename Tensor::value_type> value, Where where = Where::here()) {

@@ -34,11 +34,11 @@ DynamicTensor create_from(const DynamicMesh& mesh, const Extents& extents, const
 }
 }  // namespace detail
 
-/// Returns a tensor of the given extents and sharding with every element `value`. Communication:
-/// none. Throws ShardingError when the sharding does not fit the mesh or the extents, or is
-/// unfinished; so do the functions below. `call`: a tensor that takes it (op/dynamic_call.hpp). The
-/// elements are T or, where the call names none, the number's own type. Throws UsageError when the
-/// number is no T.
+/// Returns a tensor of the given extents and sharding with every element `value`, of zeros 0.
+/// Communication: none. Throws ShardingError when the sharding does not fit the mesh or the
+/// extents, or is unfinished; so do the functions below. `call`: a tensor that takes it
+/// (op/dynamic_call.hpp). The elements are T or, where the call names none, the number's own type.
+/// Throws UsageError when the number is no T.
 template <class T = void, Scalar S>
   requires Element<detail::NamedOrOwn<T, S>> DynamicTensor
   full(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding, S value,

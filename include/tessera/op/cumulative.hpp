@@ -99,10 +99,10 @@ template <RealElement T> struct ScanExtras<LogSumExp, T> {
 
 /// Returns, for each element of x, the join by Kind (Sum, Product, Max, Min, Any, All, LogSumExp)
 /// of the elements up to it along dimension `Along`, with x's spec or `Out`. Labels are the letters
-/// of x. An operand Unreduced by Kind stays so; the operand of a LogSumExp is finished and has
-/// floating-point elements. Communication: one all-gather of an element for each row and part, over
-/// the axes that split `Along`; none when it is not split. Collective over the mesh. Throws nothing
-/// of its own.
+/// of x. cumsum, cumprod, cummax and cummin are those of Sum, Product, Max and Min. An operand
+/// Unreduced by Kind stays so; the operand of a LogSumExp is finished and has floating-point
+/// elements. Communication: one all-gather of an element for each row and part, over the axes that
+/// split `Along`; none when it is not split. Collective over the mesh. Throws nothing of its own.
 template <class Kind, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A>
 typename detail::TypedScan<Kind, Labels, Along, Out, A>::result cumulative(

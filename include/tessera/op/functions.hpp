@@ -65,51 +65,59 @@ template <detail::AnyTensor A>
 auto cbrt(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Cbrt{}, call, x);
 }
+/// The sine, of radians.
 template <detail::AnyTensor A> auto sin(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Sin{}, call, x);
 }
+/// The cosine, of radians.
 template <detail::AnyTensor A> auto cos(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Cos{}, call, x);
 }
+/// The tangent, of radians.
 template <detail::AnyTensor A> auto tan(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Tan{}, call, x);
 }
+/// The inverse sine, in [-pi/2, pi/2]; NaN beyond -1 and 1.
 template <detail::AnyTensor A>
 auto asin(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Asin{}, call, x);
 }
+/// The inverse cosine, in [0, pi]; NaN beyond -1 and 1.
 template <detail::AnyTensor A>
 auto acos(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Acos{}, call, x);
 }
-/// monotone
+/// The inverse tangent, in (-pi/2, pi/2); monotone.
 template <detail::AnyTensor A>
 auto atan(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Atan{}, call, x);
 }
-/// monotone
+/// The hyperbolic sine; monotone.
 template <detail::AnyTensor A>
 auto sinh(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Sinh{}, call, x);
 }
+/// The hyperbolic cosine.
 template <detail::AnyTensor A>
 auto cosh(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Cosh{}, call, x);
 }
-/// monotone
+/// The hyperbolic tangent; monotone.
 template <detail::AnyTensor A>
 auto tanh(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Tanh{}, call, x);
 }
-/// monotone
+/// The inverse hyperbolic sine; monotone.
 template <detail::AnyTensor A>
 auto asinh(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Asinh{}, call, x);
 }
+/// The inverse hyperbolic cosine; NaN below 1.
 template <detail::AnyTensor A>
 auto acosh(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Acosh{}, call, x);
 }
+/// The inverse hyperbolic tangent; NaN beyond -1 and 1.
 template <detail::AnyTensor A>
 auto atanh(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Atanh{}, call, x);

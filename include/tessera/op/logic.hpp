@@ -14,8 +14,8 @@
 
 namespace tessera {
 
-/// Return a and b, a or b, exactly one of them, elementwise; bitwise: on the bits of integers. One
-/// of them may be a scalar.
+/// Return a and b, a or b, exactly one of them (xor), elementwise; bitwise: on the bits of
+/// integers. One of them may be a scalar.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
 auto logical_and(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
@@ -59,10 +59,12 @@ template <class A, class B>
 auto shift_right(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::ShiftRight{}, call, a, b);
 }
+/// Whether an element, a bool, is false.
 template <detail::AnyTensor A>
 auto logical_not(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::LogicalNot{}, call, x);
 }
+/// The bits of integers, each the other way round.
 template <detail::AnyTensor A>
 auto bitwise_not(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::BitwiseNot{}, call, x);

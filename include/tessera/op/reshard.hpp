@@ -82,6 +82,7 @@ template <int D, class Split, TypedTensor A> auto split(const A& x, Where where 
   else
     return detail::Unknown<A>();
 }
+/// The same with everything known at run time; `dim` and `axes` count from 0. `call`: a Contract.
 inline DynamicTensor finish(const DynamicTensor& x, const DynamicCall& call = Where::here()) {
   return DynamicTensor(detail::reshard(x.core(), x.sharding().finished(), call.site("finish")));
 }
