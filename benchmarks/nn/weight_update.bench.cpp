@@ -66,9 +66,9 @@ void on_paper(const char* name, const std::vector<Extents>& shapes, Index auxili
     tessera_bench::note("modelled/" + std::string(name) + ", " + std::to_string(n) + " processes",
                         {{"tessera", ms(time[1]) * 1e-3}, {"all have all", ms(time[0]) * 1e-3}},
                         {{"state, MiB", mib(state[1])},
-                         {"state where all have all, MiB", mib(state[0])},
+                         {"state, MiB, all have all", mib(state[0])},
                          {"sent, MiB", mib(payload[1])},
-                         {"sent where all have all, MiB", mib(payload[0])}});
+                         {"sent, MiB, all have all", mib(payload[0])}});
     std::printf(
         "  %9d  %8.1f MiB %8.1f MiB %8.1f MiB  %8.1f MiB %8.1f MiB %8.1f MiB  %7.2f ms %7.2f ms "
         "%7.2f ms  %ld of %zu\n",

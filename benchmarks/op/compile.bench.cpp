@@ -6,7 +6,6 @@
 // shared; a step of lesson 8's trainer (examples/08_gradients_by_hand.cpp), whose optimizer has its
 // count of steps on the host; and passes over a Program of 10,000 operators on meshes of 4 and of
 // 4,096 processes.
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <tuple>
@@ -103,9 +102,9 @@ void tell(const std::string& name, const std::vector<double>& t, const C& compil
   const auto mib = [](Index bytes) { return double(bytes) / (1 << 20); };
   tessera_bench::note(name, {{"tessera", t[1]}, {"not compiled", t[0]}},
                       {{"sent, MiB", mib(compiled.program().payload_bytes())},
-                       {"sent where not compiled, MiB", mib(compiled.listed().payload_bytes())},
+                       {"sent, MiB, not compiled", mib(compiled.listed().payload_bytes())},
                        {"peak, MiB", peak},
-                       {"peak where not compiled, MiB", before}});
+                       {"peak, MiB, not compiled", before}});
   if (!first_process()) return;
   std::printf(
       "%s: compiled %.2f ms, not compiled %.2f ms, ratio %.3f; payload %.2f of %.2f MiB, peak %s "
@@ -198,14 +197,13 @@ void many_operators(int processes) {
       y = tanh(einsum<"bj,ij->bi", P<data, model>>(h + h, w));
     }
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = tessera_bench::seconds_now();
   const Program listed = calls.program();
   const PlanOptions options = plan_options(*mesh.core());
   const Sharing shared = share(listed, options);
   const Program all =
       overlap(reuse(join(shared.program, options).program, options).program, options).program;
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = tessera_bench::seconds_now() - begin;
   tessera_bench::note(name, {{"tessera", seconds}});
   std::printf("%s: %d operators, %zu moves shared, %d operators after, %.3f s\n", name.c_str(),
               listed.size(), shared.moves.size(), all.size(), seconds);

@@ -9,7 +9,6 @@
 ///     row("exp, float", {.bytes = 8.0 * n}, [&] { detail::map<float>(fn::Exp{}, work, y, x); });
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <functional>
 #include <new>
 #include <string>
@@ -44,10 +43,7 @@ struct Rates {
 /// With one thread the processor's time, which other programs on the machine prolong less.
 inline double now() {
   static const bool alone = Kokkos::DefaultHostExecutionSpace().concurrency() == 1;
-  if (!alone) return MPI_Wtime();
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  return alone ? processor_seconds() : MPI_Wtime();
 }
 inline double median_time(const std::function<void()>& body) {
   return in_turns({body}, {.seconds = 0.3, .least = 5, .most = 1'000'000, .clock = &now})[0];
