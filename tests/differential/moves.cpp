@@ -74,14 +74,14 @@ Results sort_of(const Run& r) {
   if (kind == "sort") return {sort(r.equation(), r.along(), r.in[0], r.out(), options)};
   if (kind == "arg_sort") return {arg_sort(r.equation(), r.along(), r.in[0], r.out(), options)};
   const auto both = sort_with_positions(r.equation(), r.along(), r.in[0], r.out(), options);
-  return {both.values, both.positions};
+  return {both.values, both.indices};
 }
 
 Results top_of(const Run& r) {
   const auto both = r.c.number_of("descending") != 0
                         ? top_k(r.equation(), r.along(), r.in[0], r.c.number_of("k"), r.out())
                         : bottom_k(r.equation(), r.along(), r.in[0], r.c.number_of("k"), r.out());
-  return {both.values, both.positions};
+  return {both.values, both.indices};
 }
 
 template <class T> Results hot(const Run& r) {

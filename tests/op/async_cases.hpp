@@ -67,7 +67,7 @@ inline int first_of(const ProcessMesh<Grid>& mesh, Index n) {
   same([&] { return sort_by_key<"ij", 'j'>(x, map(Times{2}, x)); });
   same([&] {
     const auto s = top_k<"j", 'j'>(reduce<Max, "ij->j", P<data>>(x), 5);
-    return std::tuple(s.values, s.positions, row);
+    return std::tuple(s.values, s.indices, row);
   });
   same([&] { return concatenate<0>(reshard<P<data, _>>(x), x, reshard<P<model, data>>(x)); });
   same([&] { return squeeze<0>(expand_dims<0>(sum<"ij->j">(x))); });

@@ -167,7 +167,7 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto e = map<"bsm,bs->bsm">(fn::Subtract{}, x, top);
   auto k = (x + z) * T{2} - T{1} / (x * x + T{1});
   auto a = reshard<P<_, data, _>>(x);
-  auto b = shard<model, _, data>(split<2, Axes<data, model>>(replicate(x)));
+  auto b = reshard<P<model, _, data>>(split<2, Axes<data, model>>(replicate(x)));
   auto pending = async([&] { return reshard<P<_, data, _>>(x); });
   auto counting = async([&] { return reduce<Sum, "bsm->b">(x); });
   auto [first, second] = reshard_together<P<_, data, _>, P<_, _>>(x, w);

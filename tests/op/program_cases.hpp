@@ -209,7 +209,7 @@ struct SomeFunction {
       }
       case 20: {  // two results
         const auto top = top_k("ij", letter, x, x.extents()[dim], some_sharding(r, 2, axes));
-        to = map_dynamic<double>("ij,ij->ij", AddRest{}, out, top.values, doubles(top.positions));
+        to = map_dynamic<double>("ij,ij->ij", AddRest{}, out, top.values, doubles(top.indices));
         return;
       }
       case 21:

@@ -87,7 +87,7 @@ TEST_CASE("the typed surface: specs of results, contracts") {
       }
     CHECK(wrong == 0);
     CHECK(to_host(both.values).values == values.values);
-    CHECK(to_host(both.positions).values == positions.values);
+    CHECK(to_host(both.indices).values == positions.values);
 
     const auto [keys, carried] = sort_by_key<"ab", 'b', P<_, rows>>(x, n, {.descending = true});
     static_assert(

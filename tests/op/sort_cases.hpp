@@ -150,7 +150,7 @@ struct SortCase {
     const char letter = letters[along];
     const SortOptions options{descending};
     const auto both = [](const Sorted<DynamicTensor, DynamicTensor>& sorted) {
-      return std::vector<DynamicTensor>{sorted.values, sorted.positions};
+      return std::vector<DynamicTensor>{sorted.values, sorted.indices};
     };
     switch (what) {
       case What::sort:

@@ -86,14 +86,15 @@ TEST_CASE("the type of a result follows from the types of the operands") {
     static_assert(std::is_same_v<decltype(split<1, data>(x)), Real<_, data, _>>);
     static_assert(
         std::is_same_v<decltype(split<0, Axes<data, model>>(x)), Real<Axes<data, model>, _, _>>);
-    static_assert(std::is_same_v<decltype(shard<_, Axes<model>, data>(x)), Real<_, model, data>>);
+    static_assert(
+        std::is_same_v<decltype(reshard<P<_, Axes<model>, data>>(x)), Real<_, model, data>>);
     static_assert(std::is_same_v<decltype(gelu(x)), Real<data, _, model>>);
     static_assert(std::is_same_v<decltype(softmax<"bsv", 'v'>(x)), Real<data, _, model>>);
     REQUIRE_THAT(close(to_host(h), support::einsum(parse("bsm,mh->bsh"), whole_of(to_host(x)),
                                                    whole_of(to_host(w)))));
     REQUIRE_THAT(close(to_host(y), whole_of(to_host(h))));
     REQUIRE_THAT(to_host(split<1, data>(x)) == to_host(x));
-    REQUIRE_THAT(to_host(shard<_, model, data>(x)) == to_host(x));
+    REQUIRE_THAT(to_host(reshard<P<_, model, data>>(x)) == to_host(x));
     REQUIRE_THAT(to_host(replicate(x)) == to_host(x));
     REQUIRE_THAT(reshard<P<data, _, model>>(x).data() ==
                  x.data());  // nothing to do: the same block

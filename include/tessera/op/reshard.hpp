@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Changing how a tensor is split, and GShard's words for it (GShard, section 3.2: replicate,
-/// split, shard).
+/// Changing how a tensor is split, and GShard's words for it (GShard, section 3.2: replicate and
+/// split; its shard is a reshard to the spec).
 ///
 ///     auto y = reshard<P<_, model>>(x);
 ///     auto whole = replicate(x);
 ///     auto rows = split<0, data>(x);
-///     auto both = shard<data, model>(x);
+///     auto both = reshard<P<data, model>>(x);
 ///     DynamicTensor d = split(DynamicTensor(x), 1, AxisList{0});
 ///     auto sum = finish(partial);                          // P<data, Unreduced<Sum, model>> -> P<data>
 ///
@@ -103,11 +103,6 @@ inline DynamicTensor split(const DynamicTensor& x, int dim, const AxisList& axes
         site.where);
   s[dim] = axes;
   return DynamicTensor(detail::reshard(x.core(), s, site));
-}
-/// Returns x, (n, m, ...), split as the list of entries says, one for each dimension.
-/// Communication, errors: as reshard. Collective over the mesh.
-template <class... Dims, TypedTensor A> auto shard(const A& x, Where where = Where::here()) {
-  return reshard<P<Dims...>>(x, where);
 }
 
 }  // namespace tessera

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Sorts along one dimension, sharded or not: values, positions, and tensors carried along.
+/// Sorts along one dimension, sharded or not: values, indices, and tensors carried along.
 /// op/top_k.hpp has the first k.
 ///
 ///     auto s = sort<"bv", 'v'>(x);
-///     auto i = arg_sort<"bv", 'v'>(x, {.descending = true});        // int64 positions along v
-///     auto [values, positions] = sort_with_positions<"bv", 'v'>(x);
+///     auto i = arg_sort<"bv", 'v'>(x, {.descending = true});        // int64 indices along v
+///     auto [values, indices] = sort_with_positions<"bv", 'v'>(x);
 ///     auto [keys, w] = sort_by_key<"bv", 'v'>(x, weights);
 ///
 /// Laws: equals std::stable_sort of each line, for every mesh and spec, in either direction: equal
 /// elements keep their order, and -0 equals 0; NaNs come last (as in NumPy), in either direction.
-/// Where the keys alone are asked for, they move without positions: then -0 comes before 0 (behind
+/// Where the keys alone are asked for, they move without indices: then -0 comes before 0 (behind
 /// it in a descending order), and NaNs are in the order of their bits, on every mesh alike.
 #include <tuple>
 
@@ -26,21 +26,20 @@ struct SortOptions {
   bool descending = false;  ///< from the largest to the least
 };
 
-/// The sorted values, and the positions where they were.
-template <class Values, class Positions> struct Sorted {
+/// The sorted values, and the indices where they were.
+template <class Values, class Indices> struct Sorted {
   Values values;
-  Positions positions;  ///< int64, along the whole dimension
+  Indices indices;  ///< int64, along the whole dimension
 };
 
 namespace detail {
 /// How a sort is made; `Few`: only the first elements of each line, as many as the call says.
-template <Equation Labels, char Along, bool Few, bool Keys, bool Positions, int Operands>
+template <Equation Labels, char Along, bool Few, bool Keys, bool Indices, int Operands>
 struct SortBy {
   static consteval bool said() {
-    static_assert(
-        Operands < 8,
-        "[tessera] a sort carries at most six tensors beside the keys; sort positions, and "
-        "take the others by them");
+    static_assert(Operands < 8,
+                  "[tessera] a sort carries at most six tensors beside the keys; sort indices, and "
+                  "take the others by them");
     return true;
   }
   static_assert(said());
@@ -48,16 +47,16 @@ struct SortBy {
     return {same_terms(Labels.view(), Operands),
             Along,
             {.keys = Keys,
-             .positions = Positions,
+             .positions = Indices,
              .limit = Few ? 2 : -1,
              .kind = Few ? OperatorKind::top_k : OperatorKind::sort}};
   }
 };
-template <Equation Labels, char Along, class Out, bool Few, bool Keys, bool Positions, class... A>
+template <Equation Labels, char Along, class Out, bool Few, bool Keys, bool Indices, class... A>
 using TypedSort =
-    Typed<SortBy<Labels, Along, Few, Keys, Positions, static_cast<int>(sizeof...(A))>, Out, A...>;
+    Typed<SortBy<Labels, Along, Few, Keys, Indices, static_cast<int>(sizeof...(A))>, Out, A...>;
 
-/// Positions are int64, and int32 in messages.
+/// Indices are int64, and int32 in messages.
 template <int = dtypes> void use_positions() {
   use_tensor_of<std::int32_t>();
   use_sort_of<std::int32_t>();
@@ -106,8 +105,8 @@ auto sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
       detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x)[0]);
 }
 
-/// Returns the positions of the elements of each line of x in order, of x's shape, as int64.
-/// Communication: as sort, with positions on the way back. Errors: as sort. Collective over the
+/// Returns the indices of the elements of each line of x in order, of x's shape, as int64.
+/// Communication: as sort, with indices on the way back. Errors: as sort. Collective over the
 /// mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto arg_sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
@@ -116,15 +115,14 @@ auto arg_sort(const A& x, SortOptions options = {}, Where where = Where::here())
       detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x)[0]);
 }
 
-/// Returns both, each of x's shape. Communication: as sort, with values and positions on the way
+/// Returns both, each of x's shape. Communication: as sort, with values and indices on the way
 /// back. Errors: as sort. Collective over the mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sort_with_positions(const A& x, SortOptions options = {}, Where where = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, true, A>;
-  using Positions = typename detail::ResultOf<Typed, 1>::type;
+  using Indices = typename detail::ResultOf<Typed, 1>::type;
   const auto both = detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x);
-  return Sorted<typename Typed::result, Positions>{typename Typed::result(both[0]),
-                                                   Positions(both[1])};
+  return Sorted<typename Typed::result, Indices>{typename Typed::result(both[0]), Indices(both[1])};
 }
 
 /// Returns the keys sorted, and each carried tensor (one to six, of any element types and of the
@@ -178,7 +176,7 @@ std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
   if (tensors.empty() || tensors.size() > 7)
     throw UsageError("sort_by_key of " + std::to_string(tensors.size()) +
                          " tensors; it takes the keys, and at most six tensors that are carried "
-                         "with them; sort positions, and take the others by them",
+                         "with them; sort indices, and take the others by them",
                      call.where());
   OperandList operands;
   for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());

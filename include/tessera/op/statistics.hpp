@@ -11,6 +11,7 @@
 /// Laws: log-sum-exp subtracts the largest element first, so that exp does not overflow, and is
 /// -infinity for a row of -infinity. For half types all is computed, and sent, in float, and
 /// rounded once, at the end.
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -21,8 +22,9 @@
 
 namespace tessera {
 
-/// Names the largest magnitude: norm<infinite_norm, E>(x).
-inline constexpr int infinite_norm = 0;
+/// Names the largest magnitude: norm<infinite_norm, E>(x). No number stands for it, and none but 1
+/// and 2 is an order; NumPy's order 0 counts the elements that are not 0.
+inline constexpr int infinite_norm = std::numeric_limits<int>::max();
 
 namespace detail {
 /// Returns "bsv,bs->bsv" (or, `twice`, "bsv,bsv->bs") of "bsv->bs".

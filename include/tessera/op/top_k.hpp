@@ -4,11 +4,11 @@
 /// The k largest, or least, elements of each line along a dimension, sharded or not, and where they
 /// are.
 ///
-///     auto [values, positions] = top_k<"bv", 'v'>(logits, 5);       // (b, 5), the largest first
+///     auto [values, indices] = top_k<"bv", 'v'>(logits, 5);       // (b, 5), the largest first
 ///     auto [least, places] = bottom_k<"bv", 'v'>(distances, 5);
 ///
 /// Laws: they are the first k of sort_with_positions: of equal elements those at the least
-/// positions, NaNs only where there are fewer than k numbers.
+/// indices, NaNs only where there are fewer than k numbers.
 #include <tessera/op/sort.hpp>
 
 namespace tessera {
@@ -16,10 +16,9 @@ namespace detail {
 template <Equation Labels, char Along, class Out, class Bound, class A>
 auto first_k(const A& x, Index k, bool descending, Where where) {
   using Call = TypedSort<Labels, Along, Out, true, true, true, A>;
-  using Positions = typename ResultOf<Call, 1>::type;
+  using Indices = typename ResultOf<Call, 1>::type;
   const auto both = run_sort<Call, Bound>(descending, k, Labels.view(), where, x);
-  return Sorted<typename Call::result, Positions>{typename Call::result(both[0]),
-                                                  Positions(both[1])};
+  return Sorted<typename Call::result, Indices>{typename Call::result(both[0]), Indices(both[1])};
 }
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, char along,
@@ -31,10 +30,10 @@ Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, char along
 }
 }  // namespace detail
 
-/// Returns the k largest elements of each line of x along dimension `Along`, and their positions
+/// Returns the k largest elements of each line of x along dimension `Along`, and their indices
 /// (int64): both have x's extents but k along `Along`, and x's spec without the axes that split it,
 /// or `Out`. Communication, where `Along` is split: each process's own k elements and their
-/// positions, gathered (or sent by an all-to-all to the processes that finish the lines), or, where
+/// indices, gathered (or sent by an all-to-all to the processes that finish the lines), or, where
 /// that is cheaper, as sort_with_positions. Collective over the mesh. Throws ShapeError when lines
 /// are shorter than k.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
