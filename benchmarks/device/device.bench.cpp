@@ -114,7 +114,7 @@ template <class T> void rows(const ProcessMesh<Grid>& mesh, const std::string& t
   row("sum of columns, " + type, {.bytes = size}, [&] { (void)sum<"ij->j">(x); });
   row("sum of all, " + type, {.bytes = size}, [&] { (void)reduce<Sum, "ij->">(x); });
   row("max of rows, " + type, {.bytes = size}, [&] { (void)max<"ij->i">(x); });
-  row("arg-max of rows, " + type, {.bytes = size}, [&] { (void)arg_max<"ij->i">(x); });
+  row("arg-max of rows, " + type, {.bytes = size}, [&] { (void)argmax<"ij->i">(x); });
   row("running sum of rows, " + type, {.bytes = 2 * size}, [&] { (void)cumsum<"ij", 'j'>(x); });
   row("softmax of rows, " + type, {.bytes = 2 * size}, [&] { (void)softmax<"ij", 'j'>(x); });
   row("layer norm, " + type, {.bytes = 2 * size}, [&] { (void)layer_norm(x, line, line); });

@@ -133,9 +133,9 @@ int main(int argc, char** argv) {
     ROW("variance", variance<"ij->i">(rows));
     ROW("variance", variance<"ij->i">(columns));
     ROW("statistics", norm<2, "ij->">(rows));
-    ROW("statistics", log_sum_exp<"ij->i">(columns));
-    ROW("arg", arg_max<"ij->i">(rows));
-    ROW("arg", arg_max<"ij->i">(columns));
+    ROW("statistics", logsumexp<"ij->i">(columns));
+    ROW("arg", argmax<"ij->i">(rows));
+    ROW("arg", argmax<"ij->i">(columns));
     ROW("softmax", softmax<"ij", 'j'>(rows));
     ROW("softmax", softmax<"ij", 'j'>(columns));
     ROW("normalize", layer_norm(rows, line, line));

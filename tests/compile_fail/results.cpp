@@ -128,7 +128,7 @@ void use(const Tensor<data, _>& x, const Tensor<_, model>& w, const Of<double, d
 #elif defined(CASE_log_softmax_of_int)
   const Tensor<data, _> r = log_softmax<"ij", 'j'>(n);
 #elif defined(CASE_log_sum_exp_of_int)
-  const Tensor<data> r = log_sum_exp<"ij->i">(n);
+  const Tensor<data> r = logsumexp<"ij->i">(n);
 #elif defined(CASE_variance_of_int)
   const Tensor<data> r = variance<"ij->i">(n);
 #elif defined(CASE_deviation_of_bool)

@@ -31,11 +31,11 @@ void use(const Tensor<float, data, model>& x, const Tensor<complex<float>, data,
          const Tensor<std::int32_t, data, model>& ints) {
   (void)x, (void)z, (void)open, (void)ints;
 #if defined(CASE_arg_of_unfinished)
-  arg_max<"ij->i">(open);
+  argmax<"ij->i">(open);
 #elif defined(CASE_arg_open_axis)
-  arg_max<"ij->i", P<_, Unreduced<Min, data>>>(x);
+  argmax<"ij->i", P<_, Unreduced<Min, data>>>(x);
 #elif defined(CASE_arg_open_kind)
-  arg_max<"ij->i", P<data, Unreduced<Max, model>>>(x);
+  argmax<"ij->i", P<data, Unreduced<Max, model>>>(x);
 #elif defined(CASE_along_nothing)
   cumsum<"ij", 'k'>(x);
 #elif defined(CASE_scan_letters)
@@ -61,8 +61,8 @@ void use(const Tensor<float, data, model>& x, const Tensor<complex<float>, data,
 #elif defined(CASE_deterministic_mean_of_ints)
   mean<"ij->i">(ints, deterministic);
 #else
-  (void)arg_max<"ij->i">(x);
-  (void)arg_min<"ij->i", P<data, Unreduced<Min, model>>>(ints);
+  (void)argmax<"ij->i">(x);
+  (void)argmin<"ij->i", P<data, Unreduced<Min, model>>>(ints);
   (void)cumsum<"ij", 'j'>(z);
   (void)cumsum<"ij", 'j'>(open);
   (void)cumulative<LogSumExp, "ij", 'j'>(x);

@@ -145,7 +145,7 @@ void use(const ProcessMesh<Grid>& mesh, const ProcessMesh<Mesh<stage>>& stages,
 #elif defined(CASE_sums_as_own_or_64_bits)
   (void)(reduce<As<Sum, std::int16_t>, "ij->i">(n));
 #elif defined(CASE_searches_of_ordered)
-  (void)(arg_max<"ij->i">(z));
+  (void)(argmax<"ij->i">(z));
 #elif defined(CASE_indices_of_integers)
   (void)(take<"vm,bj->bjm">(x, x));
 #elif defined(CASE_factor_types_alike)
@@ -233,7 +233,7 @@ void use(const ProcessMesh<Grid>& mesh, const ProcessMesh<Mesh<stage>>& stages,
   KEEPS(wide_sums_of_finished, sum<"ij->j">(reshard<P<data, _>>(open_bytes)));
   KEEPS(wide_products_of_finished, product<"ij->j">(reshard<P<data, _>>(open_factors)));
   KEEPS(sums_as_own_or_64_bits, cast<std::int16_t>(sum<"ij->i">(n)));
-  KEEPS(searches_of_ordered, arg_max<"ij->i">(abs(z)));
+  KEEPS(searches_of_ordered, argmax<"ij->i">(abs(z)));
   KEEPS(indices_of_integers, take<"vm,bj->bjm">(x, n));
   KEEPS(factor_types_alike, einsum<"ik,kj->ij">(cast<float>(wide), w));
   KEEPS(update_types_alike, scatter<Sum, "vm,b,bm->vm">(x, ids, cast<float>(wide)));

@@ -40,7 +40,7 @@ void use(const Tensor<float, data, model>& x, const Tensor<complex<float>, data,
 #elif defined(CASE_sort_of_unfinished)
   (void)tessera::sort<"ij", 'j'>(open);
 #elif defined(CASE_sort_to_unfinished)
-  arg_sort<"ij", 'j', P<data, _, Unreduced<Sum, model>>>(x);
+  argsort<"ij", 'j', P<data, _, Unreduced<Sum, model>>>(x);
 #elif defined(CASE_carried_unfinished)
   sort_by_key<"ij", 'j'>(x, open);
 #elif defined(CASE_sort_along_nothing)
@@ -57,7 +57,7 @@ void use(const Tensor<float, data, model>& x, const Tensor<complex<float>, data,
   associative_scan<"ij", 'j'>(Join{}, 0, open);
 #else
   (void)tessera::sort<"ij", 'j', P<_, data>>(x, {.descending = true});
-  (void)arg_sort<"ij", 'i'>(x);
+  (void)argsort<"ij", 'i'>(x);
   (void)sort_by_key<"ij", 'j'>(x, z);
   (void)top_k<"ij", 'j'>(x, 3);
   (void)tessera::sort<"ij", 'j', Deduced, Only<all_to_alls<model>>>(x);

@@ -140,7 +140,7 @@ void reductions(Cases& c) {
     c.near(sum<"ij->i">(x, deterministic), sums, 1e-13, "the deterministic sum");
     c.near(reshard<P<data>>(reduce<Sum, "ij->i", P<data, Unreduced<Sum, model>>>(x)), sums, 1e-13,
            "the finished sum");
-    c.near(log_sum_exp<"ij->i">(x),
+    c.near(logsumexp<"ij->i">(x),
            each(5,
                 [&](Index i) {
                   double sum = 0;
@@ -148,7 +148,7 @@ void reductions(Cases& c) {
                   return std::log(sum);
                 }),
            1e-13);
-    c.near(arg_max<"ij->i">(x),
+    c.near(argmax<"ij->i">(x),
            each(5,
                 [&](Index i) {
                   Index best = 0;
@@ -156,7 +156,7 @@ void reductions(Cases& c) {
                     if (wave(i * 130 + j) > wave(i * 130 + best)) best = j;
                   return best;
                 }),
-           0, "arg_max");
+           0, "argmax");
   });
   c.run("running sums", [&] {
     Values running = waves(650);
@@ -177,7 +177,7 @@ void reductions(Cases& c) {
       std::sort(begin, begin + 130);
     }
     c.near(tessera::sort<"ij", 'j'>(x), sorted, 0, "sort");
-    c.near(arg_sort<"ij", 'j'>(x), places, 0, "arg_sort");
+    c.near(argsort<"ij", 'j'>(x), places, 0, "argsort");
     const auto [most, where] = top_k<"ij", 'j'>(x, 3);
     c.near(most, each(15, [&](Index i) { return at(sorted, i / 3 * 130 + 129 - i % 3); }), 0,
            "top_k");

@@ -36,7 +36,7 @@ template <class T> void rows_of(Cases& c, Index n) {
   c.near(max<"ij->i">(x),
          by_row([](const Values& r) { return *std::max_element(r.begin(), r.end()); }), 0,
          "the maximum");
-  c.near(arg_max<"ij->i">(x), by_row([](const Values& r) {
+  c.near(argmax<"ij->i">(x), by_row([](const Values& r) {
            return double(std::max_element(r.begin(), r.end()) - r.begin());
          }),
          0, "its place");
@@ -87,7 +87,7 @@ void sorts_of(Cases& c, Index n) {
     });
   };
   c.near(tessera::sort<"ij", 'j'>(x), ordered(n, false, false), 0, "the sort");
-  c.near(arg_sort<"ij", 'j'>(x), ordered(n, false, true), 0, "the order");
+  c.near(argsort<"ij", 'j'>(x), ordered(n, false, true), 0, "the order");
   const auto [most, where] = top_k<"ij", 'j'>(x, 5);
   c.near(most, ordered(5, true, false), 0, "the largest");
   c.near(where, ordered(5, true, true), 0, "their places");

@@ -63,7 +63,7 @@ void gradients(Cases& c) {
         c,
         [&](const auto& a) {
           return sum(weights * (softmax<"ij", 'j'>(a) + tessera::sort<"ij", 'j'>(exp(a)))) +
-                 log_sum_exp(cumsum<"ij", 'i'>(a)) + dot(variance<"ij->i">(a), max<"ij->i">(a));
+                 logsumexp(cumsum<"ij", 'i'>(a)) + dot(variance<"ij->i">(a), max<"ij->i">(a));
         },
         x, "a sum of many");
   });

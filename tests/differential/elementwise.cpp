@@ -108,8 +108,8 @@ void add_operations(Table& t) {
   integer<fn::BitwiseOr>(t, "bitwise_or");
   integer<fn::BitwiseXor>(t, "bitwise_xor");
   integer<fn::BitwiseNot>(t, "bitwise_not");
-  integer<fn::ShiftLeft>(t, "shift_left");
-  integer<fn::ShiftRight>(t, "shift_right");
+  integer<fn::ShiftLeft>(t, "bitwise_left_shift");
+  integer<fn::ShiftRight>(t, "bitwise_right_shift");
   add<fn::Clamp, half, float>(t, "clamp");
   add<fn::Real, complex<float>, complex<double>>(t, "real");
   add<fn::Imag, complex<float>, complex<double>>(t, "imag");

@@ -700,9 +700,9 @@ def arg(c):
 
 @operator(3)
 def statistics(c):
-    kind = c.of(["norm1", "norm2", "norminf", "variance", "deviation", "mean_and_variance", "log_sum_exp"])
+    kind = c.of(["norm1", "norm2", "norminf", "variance", "deviation", "mean_and_variance", "logsumexp"])
     spreads = kind in ("variance", "deviation", "mean_and_variance")
-    t = c.of(["half", "float", "double"] + ([] if kind == "log_sum_exp" else ["complex64"]))
+    t = c.of(["half", "float", "double"] + ([] if kind == "logsumexp" else ["complex64"]))
     rank = c.between(1, 3)
     shape = c.extents(rank, empty=False)
     eq, gone, kept = reduced(c, rank)
@@ -710,7 +710,7 @@ def statistics(c):
     if spreads and t != "half" and c.chance(50):
         x = as_type(t, wide(t, x) + 100)
     if t == "half" and c.chance(50):
-        x = as_type(t, wide(t, x) * (1000 if kind in ("norminf", "deviation", "log_sum_exp") else 50))
+        x = as_type(t, wide(t, x) * (1000 if kind in ("norminf", "deviation", "logsumexp") else 50))
     w = wide(t, x)
     ddof, n = c.below(2), int(np.prod([shape[d] for d in gone], dtype=np.int64))
     rt = REAL_OF.get(t, t)
@@ -722,7 +722,7 @@ def statistics(c):
             y = np.sqrt(np.sum(size * size, axis=gone))
         elif kind == "norminf":
             y = np.max(size, axis=gone)
-        elif kind == "log_sum_exp":
+        elif kind == "logsumexp":
             top = np.max(w, axis=gone, keepdims=True)
             safe = np.where(np.isfinite(top), top, 0)
             y = np.log(np.sum(np.exp(w - safe), axis=gone)) + np.squeeze(safe, gone)
@@ -731,7 +731,7 @@ def statistics(c):
             y = np.sum(spread * spread, axis=gone) / (n - ddof if n > ddof else np.nan)
             y = np.sqrt(y) if kind == "deviation" else y
     # A mean rounded to the type is off by eps |x|, and its square with it.
-    scale = 1 + magnitude(x) if kind == "log_sum_exp" else magnitude(x) ** (2 if kind == "variance" else 1) * EPS[rt] * n if spreads else 0
+    scale = 1 + magnitude(x) if kind == "logsumexp" else magnitude(x) ** (2 if kind == "variance" else 1) * EPS[rt] * n if spreads else 0
     if kind == "deviation":
         scale = magnitude(x) * math.sqrt(EPS[rt]) if n < 2 else magnitude(x)
     if kind != "deviation" and spreads and t == "half":
@@ -798,7 +798,7 @@ def cumulative(c):
 
 
 @operator()
-def running_log_sum_exp(c):
+def running_logsumexp(c):
     t, rank = c.of(FLOATS), c.between(1, 3)
     shape, d = c.extents(rank), c.below(rank)
     backwards, exclusive = c.below(2), c.below(2)
@@ -810,7 +810,7 @@ def running_log_sum_exp(c):
             start = np.full(y.shape[:d] + (1,) + y.shape[d + 1:], -np.inf, y.dtype)
             y = np.concatenate([start, np.take(y, range(shape[d] - 1), d)], d)
         y = np.flip(y, d) if backwards else y
-    return case("cumulative", [(t, x)], [(t, as_type(t, y))], kind="log_sum_exp", eq=LETTERS[:rank], along=LETTERS[d],
+    return case("cumulative", [(t, x)], [(t, as_type(t, y))], kind="logsumexp", eq=LETTERS[:rank], along=LETTERS[d],
                 reverse=backwards, exclusive=exclusive, **tolerance(t, 4 + shape[d] if t == "double" else 3, 1))
 
 
@@ -853,13 +853,13 @@ def order_of(x, d, descending):
 
 @operator(2)
 def sort(c):
-    kind = c.of(["sort", "arg_sort", "both"])
+    kind = c.of(["sort", "argsort", "both"])
     t, rank = c.of(ORDERED + ["bool"]), c.between(1, 3)
     d, descending = c.below(rank), c.below(2)
     x = c.values(t, c.extents(rank), c.of(["any", "plain", "nan"]))
     order = order_of(x, d, descending)
     y = np.take_along_axis(x, order, d)
-    outs = {"sort": [(t, y)], "arg_sort": [("int64", order)], "both": [(t, y), ("int64", order)]}[kind]
+    outs = {"sort": [(t, y)], "argsort": [("int64", order)], "both": [(t, y), ("int64", order)]}[kind]
     # Keys alone have -0 before 0: their zeros are compared by value.
     return case("sort", [(t, x)], outs, kind=kind, eq=LETTERS[:rank], along=LETTERS[d], descending=descending,
                 zeros=int(kind != "sort"))
@@ -995,7 +995,7 @@ BINARY = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divi
           "maximum": np.maximum, "minimum": np.minimum, "power": None, "atan2": np.arctan2}
 COMPARE = {"equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal, "greater": np.greater,
            "greater_equal": np.greater_equal}
-BITS = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "shift_left": None, "shift_right": None}
+BITS = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "bitwise_left_shift": None, "bitwise_right_shift": None}
 LOGIC = {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor}
 BINARY_TYPES = ["half", "float", "double", "int8", "int64", "uint64"]
 
@@ -1025,7 +1025,7 @@ def binary(c):
         if t in INTS and name in ("divide", "power"):
             y = (whole_divide if name == "divide" else whole_power)(a, b)
         elif name.startswith("shift"):
-            y = shifted(a, b, name == "shift_left")
+            y = shifted(a, b, name == "bitwise_left_shift")
         elif name in ("power", "atan2"):
             y = as_type(t, (np.power if name == "power" else np.arctan2)(wide(t, a), wide(t, b)))
             keys = {"ulps": 1 if t == "half" else 4, "scale": 0}

@@ -102,7 +102,7 @@ def statistics(keys, x):
     kind = keys["kind"]
     own, made = keys["eq"].split("->")
     gone = [d for d, letter in enumerate(own) if letter not in made]
-    if kind == "log_sum_exp":
+    if kind == "logsumexp":
         return reduced(keys, torch.logsumexp, x)
     if kind == "norm1":
         return reduced(keys, torch.sum, x.abs())
@@ -234,7 +234,7 @@ def differentiable(name, keys):
     """Whether a case is one of these functions, and has no jump where its gradient is asked for."""
     if name == "map":
         return keys["f"] in UNARY or keys["f"] in BINARY
-    return keys.get("kind") not in ("any", "all", "arg_sort") and (name, keys.get("kind")) != ("cumulative", "log_sum_exp")
+    return keys.get("kind") not in ("any", "all", "argsort") and (name, keys.get("kind")) != ("cumulative", "logsumexp")
 
 
 def distinct(name, keys):

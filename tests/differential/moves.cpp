@@ -72,8 +72,8 @@ Results sort_of(const Run& r) {
   const SortOptions options{.descending = r.c.number_of("descending") != 0};
   const std::string& kind = r.c.text("kind");
   if (kind == "sort") return {sort(r.equation(), r.along(), r.in[0], r.out(), options)};
-  if (kind == "arg_sort") return {arg_sort(r.equation(), r.along(), r.in[0], r.out(), options)};
-  const auto both = sort_with_positions(r.equation(), r.along(), r.in[0], r.out(), options);
+  if (kind == "argsort") return {argsort(r.equation(), r.along(), r.in[0], r.out(), options)};
+  const auto both = sort_with_indices(r.equation(), r.along(), r.in[0], r.out(), options);
   return {both.values, both.indices};
 }
 

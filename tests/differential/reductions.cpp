@@ -26,8 +26,8 @@ Results reduce_of(const Run& r) {
 }
 
 Results arg_of(const Run& r) {
-  if (r.c.text("kind") == "max") return {arg_max(r.equation(), r.in[0], r.out())};
-  return {arg_min(r.equation(), r.in[0], r.out())};
+  if (r.c.text("kind") == "max") return {argmax(r.equation(), r.in[0], r.out())};
+  return {argmin(r.equation(), r.in[0], r.out())};
 }
 
 template <class Kind> Results running(const Run& r) {
@@ -42,7 +42,7 @@ Results cumulative_of(const Run& r) {
   if (kind == "max") return running<Max>(r);
   if (kind == "min") return running<Min>(r);
   if (kind == "any") return running<Any>(r);
-  if (kind == "log_sum_exp") return running<LogSumExp>(r);
+  if (kind == "logsumexp") return running<LogSumExp>(r);
   return running<All>(r);
 }
 
@@ -60,7 +60,7 @@ template <class T> Results statistic(const Run& r) {
     return {mean, spread};
   }
   if constexpr (RealElement<T>)
-    if (kind == "log_sum_exp") return {log_sum_exp<T>(eq, r.in[0], out)};
+    if (kind == "logsumexp") return {logsumexp<T>(eq, r.in[0], out)};
   return {standard_deviation<T>(eq, r.in[0], out, ddof)};
 }
 template <class T> Results softmax_of(const Run& r) {

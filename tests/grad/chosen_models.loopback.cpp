@@ -91,7 +91,7 @@ Trees step(const Trees& weights, const T& ids, const T& next) {
 /// their order, as in nn/mixture_of_experts.hpp.
 T mixture(const Trees& w, const T& x) {
   const T gates = softmax<float>("gse", 'e', einsum("gsm,me->gse", x, w[0]));
-  const T top = one_hot<float>("gse", 'e', arg_max("gse->gs", gates), most_experts);
+  const T top = one_hot<float>("gse", 'e', argmax("gse->gs", gates), most_experts);
   const T place =
       cast<std::int64_t>(reduce<Sum>("gse->gs", cumulative<Sum>("gse", 's', top) * top) - 1.0f);
   const T slots = one_hot<float>("gsc", 'c', place, capacity);

@@ -159,7 +159,7 @@ inline const std::vector<GradientCase>& gradient_cases() {
          return norm<1, double>("ij->i", x[0]) + norm<2, double>("ij->i", x[0]) +
                 norm<infinite_norm, double>("ij->i", x[0]);
        })},
-      {"log-sum-exp", {{4, 5}}, of([](V x) { return log_sum_exp<double>("ij->i", x[0]); })},
+      {"log-sum-exp", {{4, 5}}, of([](V x) { return logsumexp<double>("ij->i", x[0]); })},
       {"layer norm", {{4, 5}, {5}, {5}}, of([](V x) {
          return layer_norm<double>(x[0], x[1], x[2], 0.1);
        })},
@@ -238,7 +238,7 @@ inline const std::vector<GradientCase>& gradient_cases() {
        })},
       {"sort", {{4, 6}}, of([](V x) { return sort("ij", 'j', x[0], {.descending = true}); })},
       {"sort with positions", {{6, 4}}, of([](V x) {
-         return sort_with_positions("ij", 'i', x[0]).values;
+         return sort_with_indices("ij", 'i', x[0]).values;
        })},
       {"sort by keys", {{4, 6}, {4, 6}}, of([](V x) {
          const Dynamic sorted = sort_by_key("ij", 'j', {x[0], x[1]});

@@ -40,7 +40,7 @@ inline const Kind kinds[] = {
     {"to_host of float 24x6", [](const auto&, const auto& x, const auto&) { to_host<float>(x); }},
     {"roll of float 24x6", [](const auto&, const auto& x, const auto&) { roll(x, 1, 0); }},
     {"arg ij->j of float 24x6",
-     [](const auto&, const auto& x, const auto&) { arg_max("ij->j", x, whole(1)); }},
+     [](const auto&, const auto& x, const auto&) { argmax("ij->j", x, whole(1)); }},
     {"sort", [](const auto&, const auto& x, const auto&) { sort("ij", 'i', x); }},
     {"halo_exchange",
      [](const auto&, const auto& x, const auto&) {

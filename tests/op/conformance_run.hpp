@@ -39,7 +39,7 @@ inline std::string run_row(const std::shared_ptr<MeshCore>& mesh, const Conforma
         return row.reduction == Reduction::max ? tessera::reduce<Max>(row.equation, x[0], row.out)
                                                : tessera::reduce<Sum>(row.equation, x[0], row.out);
       case OperatorKind::arg:
-        return arg_max(row.equation, x[0], row.out);
+        return argmax(row.equation, x[0], row.out);
       case OperatorKind::transpose:
         return tessera::transpose(row.equation, x[0]);
       case OperatorKind::map:

@@ -206,8 +206,8 @@ TEST_CASE(
         [&] {
           return map_dynamic<double>("ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x, x);
         }));
-    REQUIRE_THAT(to_host<std::int64_t>(arg_max("ij->i", x, sums)) ==
-                 to_host<std::int64_t>(arg_max("ij->i", x)));
+    REQUIRE_THAT(to_host<std::int64_t>(argmax("ij->i", x, sums)) ==
+                 to_host<std::int64_t>(argmax("ij->i", x)));
 
     const bool columns = mesh.shape()[1] > 1, rows = mesh.shape()[0] > 1, both = rows || columns;
     const auto refused = [](const auto& run) {
@@ -222,7 +222,7 @@ TEST_CASE(
     REQUIRE_THAT(both == refused([&] { (void)reshard(x, Sharding{{}, {}}, nothing); }));
     REQUIRE_THAT(columns ==
                  refused([&] { (void)cumulative<Sum>("ij", 'j', x, ScanOptions{}, nothing); }));
-    REQUIRE_THAT(columns == refused([&] { (void)arg_min("ij->i", x, nothing); }));
+    REQUIRE_THAT(columns == refused([&] { (void)argmin("ij->i", x, nothing); }));
     REQUIRE_THAT(columns ==
                  refused([&] { (void)reduce<Deterministic<Sum>>("ij->i", x, nothing); }));
     REQUIRE_THAT(

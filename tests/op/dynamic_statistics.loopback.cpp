@@ -51,7 +51,7 @@ template <class T> void statistics(const ProcessMesh<Grid>& mesh) {
   same(norm<2, T>("ij->j", d, Sharding{{0, 1}}), norm<2, "ij->j", P<Axes<data, model>>>(t));
   same(norm<infinite_norm, T>("ij->", d), norm<infinite_norm>(t));
   if constexpr (RealElement<T>) {
-    same(log_sum_exp<T>("ij->i", d, Sharding{{1}}), log_sum_exp<"ij->i", P<model>>(t));
+    same(logsumexp<T>("ij->i", d, Sharding{{1}}), logsumexp<"ij->i", P<model>>(t));
     same(softmax<T>("ij", 'j', d), softmax<"ij", 'j'>(t));
     same(log_softmax<T>("ij", 'i', d), log_softmax<"ij", 'i'>(t));
     const auto row = random_normal<Tensor<T, model>>(mesh, {7}, 4);
@@ -163,8 +163,8 @@ template <class T> void numbers(const ProcessMesh<Grid>& mesh) {
   same(cast<complex<float>>(d), cast<complex<float>>(t));
   same(cast<bool>(d), cast<bool>(t));
   if constexpr (IntegerElement<T>) {
-    same(bitwise_or(shift_left(d, 1), bitwise_not(d)),
-         bitwise_or(shift_left(t, 1), bitwise_not(t)));
+    same(bitwise_or(bitwise_left_shift(d, 1), bitwise_not(d)),
+         bitwise_or(bitwise_left_shift(t, 1), bitwise_not(t)));
     same(floor(relu(d)), floor(relu(t)));
     same(clamp(d, 2, 5), clamp(t, 2, 5));
   } else {
@@ -347,7 +347,7 @@ TEST_CASE("on a strict mesh calls of dynamic tensors that communicate need a con
     (void)log_softmax<float>("ij", 'j', d, Sharding{{1}, {}}, call);
   });
   bounded(all, [&](const DynamicCall& call) {
-    (void)log_sum_exp<float>("ij->i", d, Sharding{{1}}, call);
+    (void)logsumexp<float>("ij->i", d, Sharding{{1}}, call);
   });
   CHECK_NOTHROW((void)exp(d, Contract::nothing()));
   CHECK_NOTHROW((void)cast<double>(d, Contract::nothing()));

@@ -31,13 +31,13 @@ TEST_CASE("elements of every type, and casts between them") {
         return s;
     if constexpr (IntegerElement<T>) {
       if (auto s = differs(
-              "bits", bitwise_xor(shift_left(x, 2), bitwise_not(y)),
+              "bits", bitwise_xor(bitwise_left_shift(x, 2), bitwise_not(y)),
               [](T a, T b) { return static_cast<T>(static_cast<T>(a * 4) ^ static_cast<T>(~b)); },
               x, y);
           !s.empty())
         return s;
       if (auto s = differs(
-              "bits 2", bitwise_or(bitwise_and(x, 5), shift_right(y, 1)),
+              "bits 2", bitwise_or(bitwise_and(x, 5), bitwise_right_shift(y, 1)),
               [](T a, T b) { return static_cast<T>((a & 5) | (b >> 1)); }, x, y);
           !s.empty())
         return s;

@@ -57,8 +57,8 @@ template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
   const auto t = logical_or(logical_and(f < x, x <= 1), logical_xor(2 > x, logical_not(x >= f)));
   const auto u = logical_or(isnan(f), logical_or(isinf(f), logical_and(isfinite(f), equal(x, f))));
   const auto n = cast<std::int32_t>(where(t, x, 0) + where(u, T{1}, T{}) * where(t, 2, x));
-  const auto bits = bitwise_or(bitwise_and(n, 7), bitwise_xor(shift_left(n, 2), bitwise_not(n)));
-  const auto z = make_complex(cast<float>(shift_right(bits, 1)), cast<float>(not_equal(n, 3)));
+  const auto bits = bitwise_or(bitwise_and(n, 7), bitwise_xor(bitwise_left_shift(n, 2), bitwise_not(n)));
+  const auto z = make_complex(cast<float>(bitwise_right_shift(bits, 1)), cast<float>(not_equal(n, 3)));
   const auto h = cast<tessera::half>(real(z) + imag(conj(z)) + abs(z) + arg(z));
   fmt::print(fmt::runtime("{}"), to_host(cast<double>(sin(h) * h)).values.size());
 }
@@ -150,11 +150,11 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto s = sum<"bsm->b">(x);
   auto total = sum(x) + value(reshard<P<>>(u));
   auto running = cumsum<"bsm", 'm'>(x, {.reverse = true});
-  auto place = arg_max<"bsm->bs">(x);
+  auto place = argmax<"bsm->bs">(x);
   auto composed = associative_scan<"bsm", 'm'>(fn::Maximum{}, T{}, x);
   auto ordered = tessera::sort<"bsm", 'm'>(x, {.descending = true});
-  auto places = arg_sort<"bsm", 'b'>(x);
-  auto ranked = sort_with_positions<"bsm", 'm'>(x);
+  auto places = argsort<"bsm", 'b'>(x);
+  auto ranked = sort_with_indices<"bsm", 'm'>(x);
   auto [sorted_keys, with_them] = sort_by_key<"bsm", 'm'>(x, places);
   auto three = sort_by_key<"bsm", 'm'>(SortOptions{}, x, z, places);
   auto largest = top_k<"bsm", 'm'>(x, 3);
@@ -233,9 +233,9 @@ template <class T> void every_statistic(const ProcessMesh<Grid>& mesh) {
   const auto x = random_normal<Tensor<T, data, model>>(mesh, {4, 6}, 3);
   const auto rows = variance<"ij->i">(x) + standard_deviation<"ij->i">(x, 1) + norm<1, "ij->i">(x) +
                     norm<2, "ij->i">(x) + norm<infinite_norm, "ij->i">(x) +
-                    log_sum_exp<"ij->i", P<data>>(x) + product<"ij->i">(x);
+                    logsumexp<"ij->i", P<data>>(x) + product<"ij->i">(x);
   const auto totals = variance(x, 1) + standard_deviation(x) + norm(x) + norm<1>(x) +
-                      norm<infinite_norm>(x) + log_sum_exp(x) + product(x) + sum(x, deterministic);
+                      norm<infinite_norm>(x) + logsumexp(x) + product(x) + sum(x, deterministic);
   const auto [centre, spread] = mean_and_variance<"ij->i">(x);
   const auto column = sum<"ij->j">(x);
   const auto normed = layer_norm(x, column, column) + rms_norm(x, column);
@@ -314,7 +314,7 @@ template <class T> void every_pool(const ProcessMesh<Grid>& mesh) {
 template <class T> void every_order(const ProcessMesh<Grid>& mesh) {
   const auto x = from_function<Tensor<T, data, model>>(mesh, {4, 6}, Ramp{});
   const auto top = max<"ij->i">(x) + min<"ij->i">(x) + clamp(maximum(x, -x), 0, 2);
-  fmt::print(fmt::runtime("{}{}{}{}"), arg_max<"ij->i">(top), arg_min(x), cummax<"ij", 'j'>(x),
+  fmt::print(fmt::runtime("{}{}{}{}"), argmax<"ij->i">(top), argmin(x), cummax<"ij", 'j'>(x),
              cummin<"ij", 'i'>(x));
 }
 void every_truth(const ProcessMesh<Grid>& mesh) {

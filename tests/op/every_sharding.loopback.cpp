@@ -158,7 +158,7 @@ TEST_CASE("typed running log-sum-exps, of short floats too, and what is refused"
     const auto moved = cumulative<LogSumExp, "ij", 'i', P<model, data>>(x, {.reverse = true});
     CHECK(is_running(to_host(moved), to_host(x), 0, {.reverse = true}, 1e-13));
     // The last is the whole, and rounding does not add up.
-    const auto total = to_host(log_sum_exp<"ij->i">(x));
+    const auto total = to_host(logsumexp<"ij->i">(x));
     for (Index i = 0; i < 3; ++i)
       CHECK(near(to_host(y)(i, 998), static_cast<double>(total.values[static_cast<std::size_t>(i)]),
                  1e-13));
@@ -236,11 +236,11 @@ TEST_CASE("elements along lines under every sharding of the operand and of the i
 TEST_CASE("typed elements along lines, those of a sort, and what is refused") {
   on_few_meshes([](const ProcessMesh<Grid>& mesh) {
     const auto x = from_function<Tensor<double, data, model>>(mesh, {5, 7}, Easy{});
-    const auto order = arg_sort<"ij", 'j'>(x);
+    const auto order = argsort<"ij", 'j'>(x);
     const auto sorted = take_along_axis<"ij", 'j'>(x, order);
     static_assert(std::is_same_v<decltype(sorted), const Tensor<double, data, model>>);
     CHECK(to_host(sorted) == to_host(tessera::sort<"ij", 'j'>(x)));
-    const auto best = take_along_axis<"ij", 'i', P<model, data>>(x, arg_sort<"ij", 'i'>(x));
+    const auto best = take_along_axis<"ij", 'i', P<model, data>>(x, argsort<"ij", 'i'>(x));
     static_assert(std::is_same_v<decltype(best), const Tensor<double, model, data>>);
     CHECK(to_host(best) == to_host(tessera::sort<"ij", 'i'>(x)));
     const DynamicTensor d = x, o = order;

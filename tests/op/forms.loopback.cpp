@@ -84,9 +84,9 @@ struct Map : Usual {
 struct Arg : OfOne {
   static constexpr OperatorKind kind = OperatorKind::arg;
   using Out = P<model>;
-  template <class O, class B> static auto typed(const auto& x) { return arg_max<"ij->i", O, B>(x); }
+  template <class O, class B> static auto typed(const auto& x) { return argmax<"ij->i", O, B>(x); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
-    return out ? arg_max("ij->i", x[0], *out, call) : arg_max("ij->i", x[0], call);
+    return out ? argmax("ij->i", x[0], *out, call) : argmax("ij->i", x[0], call);
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Arg{parse("ij->i"), Reduction::max, out};
@@ -865,8 +865,8 @@ TEST_CASE("a call of several operators writes into a tensor, by the last of them
         "greatest norm", [&] { return norm<infinite_norm, "ij->i">(x); },
         [&](C call) { return norm<infinite_norm, double>("ij->i", X, {}, call); });
     check(
-        "log-sum-exp", [&] { return log_sum_exp<"ij->i">(x); },
-        [&](C call) { return log_sum_exp<double>("ij->i", X, {}, call); });
+        "log-sum-exp", [&] { return logsumexp<"ij->i">(x); },
+        [&](C call) { return logsumexp<double>("ij->i", X, {}, call); });
     check(
         "counts", [&] { return bincount<"b->v">(ids, 5); },
         [&](C call) { return bincount("b->v", Ids, 5, OutOfRange::drop, call); });

@@ -74,7 +74,7 @@ TEST_CASE("functions, reductions and products of halo tensors") {
     same<0, 2>(x, [&](const auto& u) { return variance<"abc->a">(u) + norm<2, "abc->a">(u); });
     same<0, 2>(x, [&](const auto& u) { return softmax<"abc", 'c'>(u); });
     same<0, 2>(x, [&](const auto& u) { return sum(u, deterministic); });
-    same<0, 2>(x, [&](const auto& u) { return arg_max<"abc->ac">(u); });
+    same<0, 2>(x, [&](const auto& u) { return argmax<"abc->ac">(u); });
     same<1, 2>(x, [&](const auto& u) { return cumsum<"abc", 'b'>(u); });
     same<1, 2>(x, [&](const auto& u) { return tessera::sort<"abc", 'c'>(u); });
     same<1, 2>(x, [&](const auto& u) { return top_k<"abc", 'b'>(u, 2).values; });

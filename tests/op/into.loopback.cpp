@@ -281,7 +281,7 @@ TEST_CASE("any typed operator with one result writes into a tensor that is there
     same([&] { return slice<P<_, data>>(x, {1, 2}, {6, 9}); });
     same([&] { return reshape<P<data>>(x, {84}); });
     same([&] { return concatenate<0, P<data, model>>(x, x); });
-    same([&] { return arg_max<"ij->i", P<model>>(x); });
+    same([&] { return argmax<"ij->i", P<model>>(x); });
     same([&] { return take<"ij,k->ik", P<_, model>>(x, ids); });
     same([&] { return maximum(x, larger); });
     same([&] { return map<"ij->ji", P<data, model>>(fn::Exp{}, x); });
@@ -403,7 +403,7 @@ TEST_CASE(
                "the result is double 6"));
     CHECK(says([&] { (void)standard_deviation<double>("ij->i", y, {}, 0, DynamicCall::into(y)); },
                "the result is double 6"));
-    CHECK(says([&] { (void)log_sum_exp<double>("ij->i", y, {}, DynamicCall::into(y)); },
+    CHECK(says([&] { (void)logsumexp<double>("ij->i", y, {}, DynamicCall::into(y)); },
                "the result is double 6"));
     CHECK(says([&] { (void)top_k("ij", 'j', x, 2, DynamicCall::into(y)); },
                "returns several tensors"));

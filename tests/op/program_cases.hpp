@@ -214,7 +214,7 @@ struct SomeFunction {
       }
       case 21:
         to = map_dynamic<double>("ij,ij->ij", AddRest{}, out, x,
-                                 doubles(arg_sort("ij", letter, x, out)));
+                                 doubles(argsort("ij", letter, x, out)));
         return;
       case 22:
         if (x.extents()[1] == y.extents()[1])
@@ -228,7 +228,7 @@ struct SomeFunction {
         if (alike) to = rest(select_and_scatter<Max>(x, y, same_window(dim), out));
         return;
       case 25: {
-        const DynamicTensor places = doubles(arg_max("ij->j", x, line));
+        const DynamicTensor places = doubles(argmax("ij->j", x, line));
         to = map_dynamic<double>("ij,j->ij", AddRest{}, out, x, places);
         return;
       }

@@ -36,8 +36,8 @@ template <class T> class RowCases {
     const DynamicTensor input = stored(x, 1);
     return trial<std::int64_t>("arg " + std::string(name_of(kind)) + " " + equation, x, out)(
         [&] {
-          return kind == Reduction::max ? arg_max(equation, input, out)
-                                        : arg_min(equation, input, out);
+          return kind == Reduction::max ? argmax(equation, input, out)
+                                        : argmin(equation, input, out);
         },
         detail::plan_arg(terms, kind, x, out, shape_, mesh_->process(), within_.options(mesh_)),
         support::arg(terms, kind, whole_input<T>(x, shape_, 1)), 0);
@@ -90,7 +90,7 @@ template <class T> class RowCases {
   }
 
   /// The oracle sums exponentials: the elements are small.
-  std::string log_sum_exp() {
+  std::string logsumexp() {
     const Terms terms = detail::same_terms(random_.of<std::string>({"a", "ab", "abc", "abc"}));
     const int rank = terms.result.size(), along = random_.below(rank);
     const ScanOptions options{random_.chance(50), random_.chance(50)};
@@ -192,7 +192,7 @@ inline std::string some_row_case(const std::shared_ptr<MeshCore>& mesh, Random& 
   const auto run = [&](auto element) {
     RowCases<decltype(element)> cases(mesh, random, within);
     if constexpr (std::is_floating_point_v<decltype(element)>)
-      if (which >= 2) return which == 2 ? cases.deterministic_sum() : cases.log_sum_exp();
+      if (which >= 2) return which == 2 ? cases.deterministic_sum() : cases.logsumexp();
     return which == 0 ? cases.arg() : cases.scan();
   };
   switch (type) {

@@ -137,9 +137,9 @@ TEST_CASE("rows that are empty, NaN and infinity, and what is refused") {
       if (i == 4) return 0.0;
       return -infinity;
     });
-    const auto top = to_host<std::int64_t>(arg_max("ab->a", x)).values;
+    const auto top = to_host<std::int64_t>(argmax("ab->a", x)).values;
     CHECK(top == std::vector<std::int64_t>{3, 2, 2, 0, 0, 0});
-    CHECK(to_host<std::int64_t>(arg_min("ab->a", x)).values ==
+    CHECK(to_host<std::int64_t>(argmin("ab->a", x)).values ==
           std::vector<std::int64_t>{3, 0, 4, 4, 0, 0});
     const auto sums = to_host<double>(reduce<Deterministic<Sum>>("ab->a", x)).values;
     CHECK(std::isnan(sums[0]));
@@ -152,8 +152,8 @@ TEST_CASE("rows that are empty, NaN and infinity, and what is refused") {
     CHECK(to_host<double>(reduce<Deterministic<Sum>>("ab->a", empty)).values ==
           std::vector<double>{0, 0, 0});
     CHECK(std::isnan(to_host<double>(reduce<Deterministic<Mean>>("ab->a", empty)).values[0]));
-    CHECK(to_host<std::int64_t>(arg_max("ab->b", empty)).values.empty());
-    CHECK_THROWS_WITH_AS((void)arg_max("ab->a", empty),
+    CHECK(to_host<std::int64_t>(argmax("ab->b", empty)).values.empty());
+    CHECK_THROWS_WITH_AS((void)argmax("ab->a", empty),
                          doctest::Contains("rows of a tensor of extents 3x0 have no element"),
                          ShapeError);
     CHECK_THROWS_WITH_AS((void)cumulative<Any>("ab", 'b', x),

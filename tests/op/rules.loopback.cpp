@@ -197,8 +197,8 @@ TEST_CASE(
          sum<"i->">(zeros<Tensor<double, data>>(mesh, Index(1) << 50), deterministic));
   KEEPS(limbs_suffice,
         sum<"i->">(zeros<Tensor<double, data>>(mesh, Index(1) << 40), deterministic));
-  BREAKS(row_not_empty, arg_max<"ij->i">(zeros<Tensor<float, data, _>>(mesh, 8, 0)));
-  KEEPS(row_not_empty, arg_max<"ij->i">(x));
+  BREAKS(row_not_empty, argmax<"ij->i">(zeros<Tensor<float, data, _>>(mesh, 8, 0)));
+  KEEPS(row_not_empty, argmax<"ij->i">(x));
   BREAKS(first_of_line, top_k<"ij", 'j'>(x, 17));
   KEEPS(first_of_line, top_k<"ij", 'j'>(x, 16));
 }

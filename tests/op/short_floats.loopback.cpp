@@ -106,7 +106,7 @@ template <class T> void sums_of(const ProcessMesh<Grid>& mesh) {
   near("norm 1", norm<1, "ij->i">(q), sums, 1);
   near("norm 2", norm<2, "ij->i">(q), roots, 1);
   near("infinite norm", norm<infinite_norm, "ij->i">(q), largest, 0);
-  near("log-sum-exp", log_sum_exp<"ij->i">(q), logs, 10);
+  near("log-sum-exp", logsumexp<"ij->i">(q), logs, 10);
   near("softmax", softmax<"ij", 'j'>(q), soft, 1e-3);
   near("log-softmax", log_softmax<"ij", 'j'>(q), log_soft, 10);
   // A running sum starts from the rounded sum of each part of the row before it.
@@ -120,7 +120,7 @@ template <class T> void sums_of(const ProcessMesh<Grid>& mesh) {
   near("dynamic variance", typed(variance<T>("ij->i", d, {}, 1)), spreads, 1);
   near("dynamic deviation", typed(standard_deviation<T>("ij->i", d, {}, 1)), deviations, 1);
   near("dynamic norm 1", typed(norm<1, T>("ij->i", d)), sums, 1);
-  near("dynamic log-sum-exp", typed(log_sum_exp<T>("ij->i", d)), logs, 10);
+  near("dynamic log-sum-exp", typed(logsumexp<T>("ij->i", d)), logs, 10);
   near("dynamic softmax", Tensor<T, data, model>(softmax<T>("ij", 'j', d).core()), soft, 1e-3);
   near("dynamic log-softmax", Tensor<T, data, model>(log_softmax<T>("ij", 'j', d).core()), log_soft,
        10);
@@ -237,7 +237,7 @@ TEST_CASE("what overflows or stalls in half on the way does not") {
       CHECK(static_cast<double>(p[0]) == static_cast<double>(half(1e-5f)));
       CHECK(static_cast<double>(to_host(log_softmax<"i", 'i'>(equal)).values[99999]) ==
             static_cast<double>(half(-11.512925f)));
-      CHECK(static_cast<double>(to_host(log_sum_exp(equal)).values[0]) ==
+      CHECK(static_cast<double>(to_host(logsumexp(equal)).values[0]) ==
             static_cast<double>(half(12.512925f)));
     });
 }

@@ -73,8 +73,8 @@ TEST_CASE("the typed surface: specs of results, contracts") {
     const auto x = from_function<Tensor<double, rows, columns>>(mesh, {6, 9}, Zigzag{});
     const auto n = from_function<Tensor<std::int32_t, columns, _>>(mesh, {6, 9}, Zigzag{});
     const Tensor<double, rows, columns> sorted = tessera::sort<"ab", 'b'>(x);
-    const Tensor<std::int64_t, rows, columns> places = arg_sort<"ab", 'b'>(x);
-    const auto both = sort_with_positions<"ab", 'b'>(x);
+    const Tensor<std::int64_t, rows, columns> places = argsort<"ab", 'b'>(x);
+    const auto both = sort_with_indices<"ab", 'b'>(x);
     const HostTensor<double> values = to_host(sorted), whole = to_host(x);
     const HostTensor<std::int64_t> positions = to_host(places);
     long wrong = 0;

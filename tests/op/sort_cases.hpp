@@ -116,7 +116,7 @@ inline std::vector<char> gathered_bytes(const DynamicTensor& x) {
 
 /// What is asked for, by name.
 struct SortCase {
-  enum class What { sort, arg_sort, with_positions, by_key, top_k, bottom_k };
+  enum class What { sort, argsort, with_positions, by_key, top_k, bottom_k };
   What what = What::sort;
   int along = 0;
   bool descending = false;
@@ -128,7 +128,7 @@ struct SortCase {
   bool first() const { return what == What::top_k || what == What::bottom_k; }
   SortTask task() const {
     SortTask t{.descending = first() ? what == What::top_k : descending};
-    t.keys = what != What::arg_sort;
+    t.keys = what != What::argsort;
     t.positions = what != What::sort && what != What::by_key;
     if (first()) t.limit = k;
     if (first()) t.kind = OperatorKind::top_k;
@@ -155,10 +155,10 @@ struct SortCase {
     switch (what) {
       case What::sort:
         return {tessera::sort(labels, letter, tensors[0], out, options)};
-      case What::arg_sort:
-        return {arg_sort(labels, letter, tensors[0], out, options)};
+      case What::argsort:
+        return {argsort(labels, letter, tensors[0], out, options)};
       case What::with_positions:
-        return both(sort_with_positions(labels, letter, tensors[0], out, options));
+        return both(sort_with_indices(labels, letter, tensors[0], out, options));
       case What::by_key:
         return sort_by_key(labels, letter, tensors, out, options);
       case What::top_k:

@@ -114,7 +114,7 @@ template <class T> class SpecialOperators {
       while (!(value(i, j) == best || (best != best && value(i, j) != value(i, j)))) ++j;
       places.push_back(j);
     }
-    check(greatest ? "arg_max" : "arg_min", greatest ? arg_max("ij->i", x_) : arg_min("ij->i", x_),
+    check(greatest ? "argmax" : "argmin", greatest ? argmax("ij->i", x_) : argmin("ij->i", x_),
           places);
     const DynamicTensor places_of = zeros<std::int64_t>(mesh_, {columns_}, split(1, 0));
     check("scatter",
@@ -144,7 +144,7 @@ template <class T> class SpecialOperators {
                          : static_cast<T>(most + std::log(sum)));
     }
     check("infinite norm", norm<infinite_norm, T>("ij->i", x_), sizes);
-    check("log_sum_exp", log_sum_exp<T>("ij->i", x_), sums, 8);
+    check("logsumexp", logsumexp<T>("ij->i", x_), sums, 8);
   }
 
   /// Compares this process's block with its part of the whole, and, where it is replicated, with

@@ -88,15 +88,15 @@ TEST_CASE("variance, standard deviation, norms, log-sum-exp, any, all, product")
     compare(to_host(norm<2, "ij->i", P<Axes<data, model>>>(x)), two);
     compare(to_host(norm<infinite_norm, "ij->i">(x)), most);
     compare(to_host(norm(x)), {std::sqrt(sum_of_squares)});
-    compare(to_host(log_sum_exp<"ij->i">(x)), lse);
-    compare(to_host(log_sum_exp<"ij->i", P<model>>(x)), lse);
+    compare(to_host(logsumexp<"ij->i">(x)), lse);
+    compare(to_host(logsumexp<"ij->i", P<model>>(x)), lse);
     const auto z = map(Turned{}, x);
     std::vector<double> turned, turned_var;
     for (double v : two) turned.push_back(v * std::sqrt(5.0));
     for (double v : var) turned_var.push_back(5 * v);
     compare(to_host(norm<2, "ij->i">(z)), turned);
     compare(to_host(variance<"ij->i">(z)), turned_var, 1e-11);
-    const auto below = to_host(log_sum_exp<"ij->i">(map(AllInfinite{}, x))).values;
+    const auto below = to_host(logsumexp<"ij->i">(map(AllInfinite{}, x))).values;
     CHECK(below[4] == -std::numeric_limits<double>::infinity());
     CHECK(std::isfinite(below[0]));
     const auto rare = map(Rare{}, x);

@@ -83,7 +83,7 @@ auto cross_entropy(const A& scores, const I& targets, Where where = Where::here(
   const auto loss = custom_gradient(
       [targets](const A& x) {
         const auto wide = detail::widened(x, Where{});
-        const auto total = log_sum_exp<to_row>(wide);
+        const auto total = logsumexp<to_row>(wide);
         using Row = std::decay_t<decltype(total)>;
         const auto chosen = take<detail::equation_of(I::rank, "*y,*->*"), typename Row::spec>(
             wide, targets, OutOfRange::clamp);

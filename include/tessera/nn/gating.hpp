@@ -130,13 +130,13 @@ Top2Gating<Logits> run_gating(const Logits& logits, Index capacity, const Routin
     return take<"gse,gs->gs", Line>(x, choice, OutOfRange::drop, where);
   };
 
-  to.first = arg_max<"gse->gs", Line>(to.gates, where);
+  to.first = argmax<"gse->gs", Line>(to.gates, where);
   to.second =
       experts == 1
           ? full_like(to.first, 1, where)  // there is none: all that is taken there is 0
-          : arg_max<"gse->gs", Line>(map<"gse,gs,e->gse", Gates>(fn::WithoutChosen{}, to.gates,
-                                                                 to.first, numbers, where),
-                                     where);
+          : argmax<"gse->gs", Line>(map<"gse,gs,e->gse", Gates>(fn::WithoutChosen{}, to.gates,
+                                                                to.first, numbers, where),
+                                    where);
   const auto first_gate = of_choice(to.gates, to.first);
   const auto second_gate = of_choice(to.gates, to.second);
   const auto both = map(fn::Add{}, first_gate, second_gate, where);

@@ -23,7 +23,7 @@
 
 namespace tessera {
 /// Names a running log-sum-exp, NumPy's logaddexp.accumulate. Over whole dimensions it is
-/// log_sum_exp<E>(x).
+/// logsumexp<E>(x).
 struct LogSumExp {};
 
 namespace detail {

@@ -49,14 +49,14 @@ auto bitwise_xor(const A& a, const B& b, const detail::CallOf<A, B>& call = Wher
 /// a times 2^b, wrapping; 0 where b is negative or as large as the element has bits.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto shift_left(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto bitwise_left_shift(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::ShiftLeft{}, call, a, b);
 }
 /// floor(a / 2^b); where b is negative or as large as the element has bits: 0, or -1 for negative
 /// a.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto shift_right(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto bitwise_right_shift(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::ShiftRight{}, call, a, b);
 }
 /// Whether an element, a bool, is false.

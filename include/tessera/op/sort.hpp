@@ -5,8 +5,8 @@
 /// op/top_k.hpp has the first k.
 ///
 ///     auto s = sort<"bv", 'v'>(x);
-///     auto i = arg_sort<"bv", 'v'>(x, {.descending = true});        // int64 indices along v
-///     auto [values, indices] = sort_with_positions<"bv", 'v'>(x);
+///     auto i = argsort<"bv", 'v'>(x, {.descending = true});        // int64 indices along v
+///     auto [values, indices] = sort_with_indices<"bv", 'v'>(x);
 ///     auto [keys, w] = sort_by_key<"bv", 'v'>(x, weights);
 ///
 /// Laws: equals std::stable_sort of each line, for every mesh and spec, in either direction: equal
@@ -57,7 +57,7 @@ using TypedSort =
     Typed<SortBy<Labels, Along, Few, Keys, Indices, static_cast<int>(sizeof...(A))>, Out, A...>;
 
 /// Indices are int64, and int32 in messages.
-template <int = dtypes> void use_positions() {
+template <int = dtypes> void use_indices() {
   use_tensor_of<std::int32_t>();
   use_sort_of<std::int32_t>();
   use_tensor_of<std::int64_t>();
@@ -67,7 +67,7 @@ template <class Call, class Bound, class... A>
 std::vector<TensorCore> run_sort(bool descending, Index limit, std::string_view label, Where where,
                                  const A&... x) {
   (use_sort_of<typename A::value_type>(), ...);
-  use_positions();
+  use_indices();
   ops::Sort operation = Call::operation;
   operation.task.descending = descending;
   if (operation.task.limit >= 0) operation.task.limit = limit;
@@ -85,7 +85,7 @@ template <int = dtypes>
 std::vector<TensorCore> sort(std::string_view labels, char along, const SortTask& task,
                              const OperandList& tensors, const Sharding* out,
                              const DynamicCall& call) {
-  use_positions();
+  use_indices();
   ops::Sort operation{same_terms(labels, tensors.size()), along, task};
   operation.out = out != nullptr ? *out : operation.deduced(descs_of(tensors));
   return run_all(operation, tensors, call.site(labels));
@@ -109,7 +109,7 @@ auto sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
 /// Communication: as sort, with indices on the way back. Errors: as sort. Collective over the
 /// mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto arg_sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
+auto argsort(const A& x, SortOptions options = {}, Where where = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, false, true, A>;
   return typename Typed::result(
       detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x)[0]);
@@ -118,7 +118,7 @@ auto arg_sort(const A& x, SortOptions options = {}, Where where = Where::here())
 /// Returns both, each of x's shape. Communication: as sort, with values and indices on the way
 /// back. Errors: as sort. Collective over the mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto sort_with_positions(const A& x, SortOptions options = {}, Where where = Where::here()) {
+auto sort_with_indices(const A& x, SortOptions options = {}, Where where = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, true, A>;
   using Indices = typename detail::ResultOf<Typed, 1>::type;
   const auto both = detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x);
@@ -188,32 +188,31 @@ std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
 }
 }  // namespace detail
 template <int = dtypes>
-DynamicTensor arg_sort(std::string_view labels, char along, const DynamicTensor& x,
-                       const Sharding& out, SortOptions options = {},
-                       const DynamicCall& call = Where::here()) {
+DynamicTensor argsort(std::string_view labels, char along, const DynamicTensor& x,
+                      const Sharding& out, SortOptions options = {},
+                      const DynamicCall& call = Where::here()) {
   return DynamicTensor(detail::sort(labels, along, detail::positions_task(options, false),
                                     {&x.core()}, &out, call)[0]);
 }
 template <int = dtypes>
-DynamicTensor arg_sort(std::string_view labels, char along, const DynamicTensor& x,
-                       SortOptions options = {}, const DynamicCall& call = Where::here()) {
+DynamicTensor argsort(std::string_view labels, char along, const DynamicTensor& x,
+                      SortOptions options = {}, const DynamicCall& call = Where::here()) {
   return DynamicTensor(detail::sort(labels, along, detail::positions_task(options, false),
                                     {&x.core()}, nullptr, call)[0]);
 }
 template <int = dtypes>
-Sorted<DynamicTensor, DynamicTensor> sort_with_positions(std::string_view labels, char along,
-                                                         const DynamicTensor& x,
-                                                         const Sharding& out,
-                                                         SortOptions options = {},
-                                                         const DynamicCall& call = Where::here()) {
+Sorted<DynamicTensor, DynamicTensor> sort_with_indices(std::string_view labels, char along,
+                                                       const DynamicTensor& x, const Sharding& out,
+                                                       SortOptions options = {},
+                                                       const DynamicCall& call = Where::here()) {
   return detail::as_sorted(
       detail::sort(labels, along, detail::positions_task(options, true), {&x.core()}, &out, call));
 }
 template <int = dtypes>
-Sorted<DynamicTensor, DynamicTensor> sort_with_positions(std::string_view labels, char along,
-                                                         const DynamicTensor& x,
-                                                         SortOptions options = {},
-                                                         const DynamicCall& call = Where::here()) {
+Sorted<DynamicTensor, DynamicTensor> sort_with_indices(std::string_view labels, char along,
+                                                       const DynamicTensor& x,
+                                                       SortOptions options = {},
+                                                       const DynamicCall& call = Where::here()) {
   return detail::as_sorted(detail::sort(labels, along, detail::positions_task(options, true),
                                         {&x.core()}, nullptr, call));
 }

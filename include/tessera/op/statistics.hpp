@@ -5,7 +5,7 @@
 /// which this includes, has variances.
 ///
 ///     auto n = norm<2, "bsm->bs">(x);                // also 1, and infinite_norm
-///     auto l = log_sum_exp<"bsv->bs">(logits);
+///     auto l = logsumexp<"bsv->bs">(logits);
 ///     DynamicTensor d = norm<2, float>("bsm->bs", DynamicTensor(x));
 ///
 /// Laws: log-sum-exp subtracts the largest element first, so that exp does not overflow, and is
@@ -134,7 +134,7 @@ auto norm(const A& x, Where where = Where::here()) {
 /// Returns log(sum of exp(x)) over the dimensions that E drops. Communication: two reductions of
 /// the result's size; a temporary of x's size. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto log_sum_exp(const A& x, Where where = Where::here()) {
+auto logsumexp(const A& x, Where where = Where::here()) {
   constexpr bool real = RealElement<typename A::value_type>;
   static_assert(
       real,
@@ -153,8 +153,8 @@ auto log_sum_exp(const A& x, Where where = Where::here()) {
 template <int Order = 2, TypedTensor A> auto norm(const A& x, Where where = Where::here()) {
   return norm<Order, detail::total_equation(A::rank)>(x, where);
 }
-template <TypedTensor A> auto log_sum_exp(const A& x, Where where = Where::here()) {
-  return log_sum_exp<detail::total_equation(A::rank)>(x, where);
+template <TypedTensor A> auto logsumexp(const A& x, Where where = Where::here()) {
+  return logsumexp<detail::total_equation(A::rank)>(x, where);
 }
 
 /// The same with everything known at run time, of elements T; without `out` its sharding is
@@ -197,13 +197,13 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
   });
 }
 template <Element T>
-DynamicTensor log_sum_exp(std::string_view equation, const DynamicTensor& x,
-                          const std::optional<Sharding>& out = std::nullopt,
-                          const DynamicCall& call = Where::here()) {
+DynamicTensor logsumexp(std::string_view equation, const DynamicTensor& x,
+                        const std::optional<Sharding>& out = std::nullopt,
+                        const DynamicCall& call = Where::here()) {
   static_assert(
       RealElement<T>,
       "[tessera] log-sum-exp is for floating-point tensors, and this one is not; use cast first");
-  detail::require_type<T>(x, call.site("log_sum_exp"));
+  detail::require_type<T>(x, call.site("logsumexp"));
   return detail::of_several(call, [&](const DynamicCall& each) {
     const DynamicTensor largest = reduce<Max>(equation, x, each);
     const DynamicTensor below =

@@ -7,7 +7,7 @@
 ///     auto y = take_along_axis<"bv", 'v'>(x, ids);       // y[b,k] = x[b, ids[b,k]]
 ///
 /// Laws: take_along_axis<"bv", 'v'>(x, i) == take<"bv,bA->bA">(x, i); with the indices of
-/// arg_sort it is the sorted tensor. An index outside is clamped or gives zero, as take's; negative
+/// argsort it is the sorted tensor. An index outside is clamped or gives zero, as take's; negative
 /// ones do not count from the end.
 #include <string_view>
 

@@ -7,7 +7,7 @@
 ///     auto [values, indices] = top_k<"bv", 'v'>(logits, 5);       // (b, 5), the largest first
 ///     auto [least, places] = bottom_k<"bv", 'v'>(distances, 5);
 ///
-/// Laws: they are the first k of sort_with_positions: of equal elements those at the least
+/// Laws: they are the first k of sort_with_indices: of equal elements those at the least
 /// indices, NaNs only where there are fewer than k numbers.
 #include <tessera/op/sort.hpp>
 
@@ -34,7 +34,7 @@ Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, char along
 /// (int64): both have x's extents but k along `Along`, and x's spec without the axes that split it,
 /// or `Out`. Communication, where `Along` is split: each process's own k elements and their
 /// indices, gathered (or sent by an all-to-all to the processes that finish the lines), or, where
-/// that is cheaper, as sort_with_positions. Collective over the mesh. Throws ShapeError when lines
+/// that is cheaper, as sort_with_indices. Collective over the mesh. Throws ShapeError when lines
 /// are shorter than k.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto top_k(const A& x, Index k, Where where = Where::here()) {
