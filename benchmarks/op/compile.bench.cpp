@@ -65,8 +65,8 @@ void small_operators(Environment& env) {
                                           }});
   tessera_bench::note(name, {{"tessera", t[1] / operators},
                              {"not compiled", t[0] / operators},
-                             {"listed", t[2] / operators},
-                             {"listed and looked up", t[3] / operators}});
+                             {"tessera, listed alone", t[2] / operators},
+                             {"tessera, listed and looked up", t[3] / operators}});
   if (first_process())
     std::printf(
         "%s: compiled %.3f us, not compiled %.3f us, listed %.3f us, listed and looked up %.3f "
