@@ -124,8 +124,17 @@ def interface(text):
     return re.sub(r"\n+(?=\};?$)", "\n", out)
 
 
+def is_place(text):
+    """Returns whether a declaration is an operator's once more, which takes the place of its call from an operand."""
+    return "detail::Placed" in text
+
+
 def signature(text):
-    """Returns a declaration without its body, and without the place of the call, which every function takes."""
+    """Returns a declaration without its body, without the place of the call, which every function takes, and without `detail::`."""
+    return re.sub(r"\bdetail::", "", whole_signature(text))
+
+
+def whole_signature(text):
     if re.match(r"(struct|class)\b", without_template(text)):
         return interface(text)
     if not is_function(text) and re.search(r"\boperator\b[^(]*\(", text):
@@ -138,7 +147,7 @@ def signature(text):
     parameters = head.index("(")
     end = end_of_bracket(head, parameters)
     name, inside = head[:parameters], re.sub(r"\s+", " ", head[parameters + 1 : end - 1])
-    inside = re.sub(r"(?:, |^)Where where = (?:Where::here\(\)|\{\})", "", inside)
+    inside = re.sub(r"(?:, |^)(?:Where where|const detail::CallOf<[^>]*>& call) = (?:Where::here\(\)|\{\})", "", inside)
     tail = re.match(r"\s*(const)?", head[end:])[1]
     line = re.sub(r"\s+", " ", name) + "(" + inside + ")" + (" " + tail if tail else "") + ";"
     line = re.sub(r"^(inline|constexpr|TESSERA_FUNCTION|\[\[nodiscard\]\]|inline constexpr) ", "", line)

@@ -84,8 +84,8 @@ def doxygen_comment(lines):
 
 
 def doxygen_declaration(text):
-    """Returns a declaration whose comments at the ends of lines are such comments."""
-    text = re.sub(r"^#.*\n", "", text, flags=re.M)
+    """Returns a declaration whose comments at the ends of lines are such comments, without `detail::`."""
+    text = re.sub(r"\bdetail::", "", re.sub(r"^#.*\n", "", text, flags=re.M))
     return re.sub(r"///< (.*)", lambda match: "///< " + re.sub(r"([<@\\#])", r"\\\1", match[1]), text)
 
 

@@ -15,7 +15,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from errors import examples, numbers_of
-from headers import declarations_of, head_of, is_elsewhere, is_function, name_of, signature, without_details
+from headers import declarations_of, head_of, is_elsewhere, is_function, is_place, name_of, signature, without_details
 from prose import doxygen_comment, doxygen_declaration, markdown, prose, sentence_case
 
 
@@ -104,19 +104,23 @@ def operators(root, pages, plans):
         for path, head, declared in documented(root, room):
             name, title = path.stem, sentence_case(path.stem.replace("_", " "))
             placed = " Functions also take the place of their call as the last argument, which is left out here."
+            calls = " Functions also take a `DynamicCall` as the last argument, of typed tensors the place of their call, which is left out here."
             out = [f"# {title}", markdown(head), f"Header: `tessera/{path.relative_to(root / 'include/tessera')}`."
-                   + (placed if any("Where where" in text for one in declared for text in one.texts) else "")]
+                   + next((said for sign, said in (("detail::CallOf", calls), ("Where where", placed))
+                           if any(sign in text for one in declared for text in one.texts)), "")]
             if name in unused and room == "op":
                 unused.remove(name)
                 out += ["## What it communicates", PLANS, f"```cpp\n{tensors_of(root, plans[name])}\n```",
                         table("call | communication | payload | messages | its gradients | payload", plans[name])]
             shown = set()
             for one in declared:
+                if not (texts := [text for text in one.texts if not is_place(text)]):
+                    continue
                 fresh = [n for n in dict.fromkeys(name_of(text) for text in one.texts) if n not in shown]
                 if fresh:
                     out.append("## " + ", ".join(f"`{n}`" for n in fresh[:6]))
                     shown.update(fresh)
-                out.append("```cpp\n" + "\n".join(signature(text) for text in one.texts) + "\n```")
+                out.append("```cpp\n" + "\n".join(signature(text) for text in texts) + "\n```")
                 out.append(markdown(one.comment))
             rules = sorted((numbers[rule], rule) for function in shown for rule in broken.get(function, []))
             if rules:
@@ -217,7 +221,7 @@ def reference(root, out):
             lines = [f"/// @defgroup {group} {place}", f"/// @ingroup room_{room}", *doxygen_comment(head_of(text)), "", "namespace tessera {",
                      f"/// @addtogroup {group}", "/// @{"]
             for one in declarations_of(text):
-                here = [text for text in one.texts if not is_elsewhere(text)]
+                here = [text for text in one.texts if not is_elsewhere(text) and not is_place(text)]
                 if not one.comment and here and all(is_function(text) for text in here):
                     bare.append(f"{path}: {name_of(here[0])}")
                 for declared in here:
