@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# cmake -D ROOT=<repository> -D WORK=<folder> -D PYTHON=<python3> -P controls.cmake: the checks of headers and pages find faults that are
-# planted in a copy of them, each of which they did not find before.
+# cmake -D ROOT=<repository> -D WORK=<folder> -D PYTHON=<python3> -P controls.cmake: the checks of headers, comments and figures find faults
+# that are planted in a copy of the repository.
 cmake_minimum_required(VERSION 3.25)
 
-# finds(SAYS FILE TEXT COMMAND…): with TEXT at the end of a copy's FILE the command fails, and says SAYS.
+file(REMOVE_RECURSE "${WORK}")
+file(COPY "${ROOT}/include" "${ROOT}/docs" "${ROOT}/benchmarks" DESTINATION "${WORK}")
+# finds(SAYS FILE TEXT COMMAND…): with TEXT at the end of the copy's FILE the command fails, and says SAYS.
 function(finds says file text)
-  file(REMOVE_RECURSE "${WORK}")
-  file(COPY "${ROOT}/include" "${ROOT}/docs" "${ROOT}/benchmarks" DESTINATION "${WORK}")
   file(APPEND "${WORK}/${file}" "${text}")
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  file(COPY_FILE "${ROOT}/${file}" "${WORK}/${file}")
   string(REGEX REPLACE "[ \n]+" " " said "${said}")
   string(FIND "${said}" "${says}" at)
   if(NOT failed OR at EQUAL -1)
