@@ -49,9 +49,9 @@ template <class Y, class... A> class Pull {
 /// Returns the tensor y = f(arguments...), (n, m, ...), and a function of a gradient of y, of y's
 /// shape, that returns the gradients of the arguments, each of its argument's shape and type: one,
 /// or a tuple. Communication: that of f, and, when a gradient is pulled back, that of its
-/// operators' adjoints. Collective over the mesh. Throws UsageError where an argument has elements
-/// without a derivative; pulling throws it the second time, and for an operator without a gradient
-/// or a tensor that was overwritten meanwhile, with the operator's place.
+/// operators' adjoints. Collective over the mesh. Throws UsageError where an argument is unfinished
+/// or has elements without a derivative; pulling throws it the second time, and for an operator
+/// without a gradient or a tensor that was overwritten meanwhile, with the operator's place.
 template <class F, class... A>
   requires std::is_invocable_v<const F&, const A&...>
 auto vjp(const F& f, const A&... arguments) {
