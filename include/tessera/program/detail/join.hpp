@@ -134,7 +134,7 @@ class JoinPass : ProgramEdit {
     w.move = planned(Operation(ops::Reshard{w.to}), {w.from}, Destination::fresh, e.contract);
     const bool same = w.before != nullptr && w.move != nullptr &&
                       w.before->result_desc() == w.from && first_call(*w.move) != nullptr &&
-                      w.before->payload_bytes() + w.move->payload_bytes() == plan.payload_bytes();
+                      payload(w.before) + payload(w.move) == payload(e.plan);
     return same ? std::optional(std::move(w)) : std::nullopt;
   }
 

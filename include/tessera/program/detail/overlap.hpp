@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -143,12 +144,15 @@ class OverlapPass {
       begins[at(i)] = static_cast<int>(list.size());
       if (i < program_.size() && !early_[at(i)]) list.push_back(program_.entry(i));
     }
+    std::unordered_map<const Plan*, Index> payloads;
     for (const auto& [place, m] : started) {
       ProgramEntry& e = list[at(place)];
       const Early& move = moves_[at(m)];
       e.meanwhile = begins[at(move.reader)] - place - 1;
       e.hidden = move.hidden;
-      made_.moves.push_back({e.layer, e.meanwhile, e.plan->payload_bytes(), e.hidden});
+      const auto [known, fresh] = payloads.try_emplace(e.plan.get());
+      if (fresh) known->second = e.plan->payload_bytes();
+      made_.moves.push_back({e.layer, e.meanwhile, known->second, e.hidden});
     }
     made_.program = program_;
     made_.program.relist(std::move(list));

@@ -9,6 +9,7 @@
 /// Laws: nothing that is added lies outside the layer of an operator that was there.
 #include <cstddef>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -86,12 +87,29 @@ class ProgramEdit {
   /// contract of the call in whose place it stands.
   std::shared_ptr<const Plan> planned(const Operation& operation, const TensorDescs& descs,
                                       Destination destination, const Contract& contract) const {
+    Digest digest;
+    digest.add(operation.digest());
+    add_to(digest, descs);
+    const auto [first, last] = known_.equal_range(digest.value());
+    for (auto at = first; at != last; ++at)
+      if (const Known& known = at->second; known.operation == operation && known.descs == descs &&
+                                           known.destination == destination &&
+                                           known.contract == contract)
+        return known.plan;
     PlanOptions options = options_;
     options.destination = destination;
     options.contract = contract;
     auto plan = std::make_shared<const Plan>(
         operation.plan(descs, {program_.mesh, program_.process, options}));
-    return contract.covers(plan->needs) ? plan : nullptr;
+    if (!contract.covers(plan->needs)) plan = nullptr;
+    known_.emplace(digest.value(), Known{operation, descs, destination, contract, plan});
+    return plan;
+  }
+  /// Returns the most that one process sends by a plan.
+  Index payload(const std::shared_ptr<const Plan>& plan) const {
+    const auto [at, fresh] = payloads_.try_emplace(plan);
+    if (fresh) at->second = plan->payload_bytes();
+    return at->second;
   }
   /// Returns the descriptions of an operator's operands, as its plan reads them.
   static TensorDescs operands_of(const ProgramEntry& e) {
@@ -157,6 +175,18 @@ class ProgramEdit {
   std::vector<ProgramEntry> after_;                ///< what is added at the end
   std::vector<bool> dropped_;
   std::vector<int> adopted_;  ///< tensors of the application's memory
+
+ private:
+  /// Layers that are alike ask for the same plans, and for what is sent by them.
+  struct Known {
+    Operation operation;
+    TensorDescs descs;
+    Destination destination;
+    Contract contract;
+    std::shared_ptr<const Plan> plan;  ///< null where it breaks the contract
+  };
+  mutable std::unordered_multimap<std::uint64_t, Known> known_;
+  mutable std::unordered_map<std::shared_ptr<const Plan>, Index> payloads_;
 };
 
 }  // namespace tessera::detail

@@ -75,9 +75,7 @@ class ReusePass : ProgramEdit {
     const int k = that_ends(e, i);
     if (k < 0 || program_.tensor(e.result).made != i) return;
     const auto again = planned(*e.operation, operands_of(e), Destination::accumulated, e.contract);
-    if (again == nullptr || again->payload_bytes() > plan.payload_bytes() ||
-        again->cost > plan.cost)
-      return;
+    if (again == nullptr || payload(again) > payload(e.plan) || again->cost > plan.cost) return;
     const int gone = e.result;
     ProgramTensor& kept = program_.tensor_to_change(e.operands[k]);
     ProgramTensor& result = program_.tensor_to_change(gone);

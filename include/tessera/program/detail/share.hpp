@@ -142,20 +142,20 @@ class SharePass : ProgramEdit {
         uses.push_back(use);
     SharedMove move{tensor, -1, static_cast<int>(uses.size())};
     move.layer = leader.layer;
-    const auto count = [&](const Plan& plan, int sign) {
-      move.payload += sign * plan.payload_bytes();
-      move.cost += sign * plan.cost;
+    const auto count = [&](const std::shared_ptr<const Plan>& plan, int sign) {
+      move.payload += sign * payload(plan);
+      move.cost += sign * plan->cost;
     };
     const auto operation = std::make_shared<const Operation>(ops::Reshard{to.sharding});
     const auto moved =
         leads ? nullptr : planned(*operation, {from}, Destination::fresh, leader.contract);
     if (!leads && moved == nullptr) return false;
-    if (!leads) count(*moved, -1);
+    if (!leads) count(moved, -1);
     std::vector<Again> again;
     for (const Use& use : uses) {
       if (leads && use.entry == first) continue;
       if (again.empty() || again.back().entry != use.entry) {
-        count(*entries_[use.entry].plan, 1);
+        count(entries_[use.entry].plan, 1);
         again.push_back({use.entry, descs_[use.entry]});
       }
       again.back().descs[use.operand] = to;
@@ -165,7 +165,7 @@ class SharePass : ProgramEdit {
       if (only_moves(e)) continue;
       one.plan = planned_on(e, one.descs);
       if (one.plan == nullptr) return false;
-      count(*one.plan, -1);
+      count(one.plan, -1);
       move.rounds = move.rounds || !sums_alike(*one.plan, *e.plan);
     }
     if (uses.size() < 2 || move.payload <= 0 || move.cost < 0) return false;

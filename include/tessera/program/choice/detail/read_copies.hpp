@@ -100,7 +100,7 @@ class ReadCopies : ProgramEdit {
     const int number = i * max_operands + k;
     const bool left_out =
         some_ != nullptr && !std::binary_search(some_->begin(), some_->end(), number);
-    if (left_out || written || e.plan->payload_bytes() == 0) return false;
+    if (left_out || written || payload(e.plan) == 0) return false;
     const std::vector<int>& copies = copies_of(from);
     TensorDescs descs = operands_of(e);
     std::shared_ptr<const Plan> best = e.plan;
@@ -111,16 +111,14 @@ class ReadCopies : ProgramEdit {
       descs[k] = program_.tensor(copy).desc;
       if (!(descs[k].extents == e.plan->slots[k].desc.extents)) continue;  // another shape of it
       const auto plan = planned_on(e, descs, true);
-      if (plan == nullptr || plan->payload_bytes() >= best->payload_bytes() ||
-          plan->cost > best->cost)
-        continue;
+      if (plan == nullptr || payload(plan) >= payload(best) || plan->cost > best->cost) continue;
       if (plan->result < plan->operands && !makes_again(e, i, copy)) continue;
       best = plan;
       chosen = copy;
     }
     if (chosen == from) return false;
     SharedMove move{from, chosen, 1};
-    move.payload = e.plan->payload_bytes() - best->payload_bytes();
+    move.payload = payload(e.plan) - payload(best);
     move.cost = e.plan->cost - best->cost;
     move.layer = e.layer;
     move.rounds = !sums_alike(*best, *e.plan);
