@@ -219,6 +219,21 @@ TEST_CASE("of boxes and places 128 bits are compared, wherever the lists lie") {
   CHECK_THROWS_AS(op.plan({x}, {mesh, 0, options}), UsageError);  // nobody keeps its boxes
 }
 
+TEST_CASE("descriptions that differ have digests that differ") {
+  std::set<std::uint64_t> digests;
+  int count = 0;
+  for (const Extents& extents : {Extents{1, 1, 1}, Extents{4, 8, 12}, Extents{7, 2, 5}})
+    for (const Sharding& s : support::shardings(3, 3, Reduction::sum))
+      for (const bool moved : {false, true}) {
+        detail::Digest digest;
+        if (moved) digest.add(1);
+        add_to(digest, TensorDesc{DType::f32, extents, s});
+        digests.insert(digest.value());
+        ++count;
+      }
+  CHECK(static_cast<int>(digests.size()) == count);
+}
+
 TEST_CASE("what goes in, out and between is checked, and needs an exchange over all axes") {
   const auto rule = [](const auto& op, const TensorDesc& of) { return op.check({of}).rule; };
   const TensorDesc open{

@@ -24,13 +24,16 @@ constexpr std::uint64_t stirred(std::uint64_t value, std::uint64_t word) {
 }
 
 /// A sum over the words, each of them mixed with a key of its place: no word waits for the product
-/// of the one before it.
+/// of the one before it. Two products, as in splitmix64, let the high bits of a word change all
+/// bits of what is added: else two words that exchange such bits would add the same.
 class Digest {
  public:
   constexpr void add(std::uint64_t word) {
     key_ += 0x9E37'79B9'7F4A'7C15u;
-    const std::uint64_t mixed = (word ^ key_) * 0xBF58'476D'1CE4'E5B9u;
-    value_ += mixed ^ mixed >> 32;
+    std::uint64_t mixed = word ^ key_;
+    mixed = (mixed ^ mixed >> 30) * 0xBF58'476D'1CE4'E5B9u;
+    mixed = (mixed ^ mixed >> 27) * 0x94D0'49BB'1331'11EBu;
+    value_ += mixed ^ mixed >> 31;
   }
   constexpr std::uint64_t value() const { return detail::stirred(value_, key_); }
 
