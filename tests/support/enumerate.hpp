@@ -55,6 +55,19 @@ inline std::uint64_t seed_for(const char* test, std::uint64_t otherwise, bool pr
   return seed;
 }
 
+/// Returns whether TESSERA_TEST_CASES says `all`, as the shares of the longer presets do.
+inline bool all_cases() {
+  const char* text = std::getenv("TESSERA_TEST_CASES");
+  return text != nullptr && std::string_view(text) == "all";
+}
+/// Returns how many cases of `count` are run: a sixth, but 16 at least, or all of them.
+inline int cases_of(int count) {
+  if (all_cases()) return count;
+  return count <= 16 ? count : count / 6 < 16 ? 16 : count / 6;
+}
+/// Returns how many cases of `all` are run: `some`, or all of them if all are asked for.
+inline int cases_of(int some, int all) { return (all_cases() ? all : some) / share; }
+
 /// Returns every mesh of exactly `processes` processes with `axes` axes; sizes of 1 are among them.
 inline std::vector<MeshShape> meshes_of(int processes, int axes) {
   if (axes == 1) return {MeshShape{processes}};

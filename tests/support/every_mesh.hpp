@@ -8,7 +8,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,16 +19,6 @@
 
 namespace support {
 
-/// Whether TESSERA_TEST_CASES says `all`, as the shares of the longer presets do.
-inline bool all_cases() {
-  const char* text = std::getenv("TESSERA_TEST_CASES");
-  return text != nullptr && std::string(text) == "all";
-}
-/// Returns how many cases of `count` are run: a sixth, but 16 at least, or all of them.
-inline int cases_of(int count) {
-  if (all_cases()) return count;
-  return count <= 16 ? count : std::max(16, count / 6);
-}
 /// Whether a case of which one in `n` is run is one of these; all are run if all cases are.
 inline bool one_in(int n, Random& random) {
   const bool chosen = random.below(n) == 0;

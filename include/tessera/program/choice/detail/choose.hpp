@@ -130,8 +130,8 @@ TESSERA_FUNCTION std::string explain(const Choice& choice, int tensor) {
   for (const auto& [cost, sharding] : rows)
     table.row({to_string(sharding, names), detail::price_text(choice.objective, cost),
                sharding == choice.chosen[static_cast<std::size_t>(tensor)] ? "chosen" : ""});
-  return text + ": the whole program's price with it" + (why.exact ? "" : ", at least") + "\n" +
-         table.text("  ");
+  const char* const how = !why.exact ? ", at least" : !question.prices().exact() ? ", at most" : "";
+  return text + ": the whole program's price with it" + how + "\n" + table.text("  ");
 }
 
 }  // namespace tessera

@@ -36,9 +36,10 @@ class ChoicePlaces : public ChoiceNetwork {
   };
 
   ChoicePlaces(const Program& program, const PlanOptions& planning, const ChooseOptions& options)
-      : ChoiceNetwork(program, planning, options), prices_(program, planning, options.objective) {}
+      : ChoiceNetwork(program, planning, options), prices_(program, planning, options) {}
 
   Prices& prices() { return prices_; }
+  const Prices& prices() const { return prices_; }
   /// Returns where a tensor may lie, and where its copy may; the copy at its home is none.
   const Places& homes(int t) const { return homes_[static_cast<std::size_t>(t)]; }
   const Places& copies(int t) const { return copies_[static_cast<std::size_t>(t)]; }
@@ -170,11 +171,11 @@ class ChoicePlaces : public ChoiceNetwork {
       return tolls.to[w] == home ? 0 : infeasible;
     return tolls.moves->toll(tolls.to[w], home);
   }
-  /// Returns the places that a tensor is read from: of its copy, where there may be one of a free
-  /// tensor, else of its home.
-  const Places& read_from(int t) const {
-    return copies(t).variable >= 0 && is_free(t) ? copies(t) : homes(t);
-  }
+  /// Returns the places that a tensor is read from: of its copy, where there may be one, else of
+  /// its home. One that is not free is read at its home as well.
+  const Places& sources(int t) const { return copies(t).variable >= 0 ? copies(t) : homes(t); }
+  /// Returns those of a free tensor; of another one, its home.
+  const Places& read_from(int t) const { return is_free(t) ? sources(t) : homes(t); }
 
   Prices prices_;
   std::vector<Places> homes_, copies_;  ///< of each tensor

@@ -127,17 +127,20 @@ class ChoiceQuestion : public ChoicePlaces {
     }
   }
   void add_move(const ProgramEntry& e) {
-    const Places &from = read_from(e.operands[0]), &to = homes(e.result);
-    const bool own = makes_own(e);
-    MovePrices& moves = prices_.moves(program_.tensor(e.operands[0]).desc, e.contract);
+    const int t = e.operands[0];
+    const Places &from = sources(t), &to = homes(e.result);
+    MovePrices& moves = prices_.moves(program_.tensor(t).desc, e.contract);
     const std::vector<int> begin = moves.places_of(from.all), end = moves.places_of(to.all);
+    const int at_home = moves.place(homes(t).all[0]);
     const auto move = [&](std::size_t h, int target) {
-      MovePrices::Move one = moves.move(begin[h], end[static_cast<std::size_t>(target)]);
-      if (own && one.toll == 0) one.toll = infeasible;
+      const int there = end[static_cast<std::size_t>(target)];
+      MovePrices::Move one = moves.move(begin[h], there);
+      if (!is_free(t) && moves.toll(at_home, there) <= one.toll) one = moves.move(at_home, there);
+      if (makes_own(e) && one.toll == 0) one.toll = infeasible;
       return one;
     };
     const int i = static_cast<int>(operators_.size()) - 1;
-    if (counts_moves(i, e.operands[0])) {
+    if (counts_moves(i, t)) {
       const Carried carried =
           add_carried(from.variable, begin.size(), to.variable, numbers_of(end), move);
       return hold(carried.variable, TensorLives::works(i), TensorLives::moves_home(i),
@@ -156,14 +159,18 @@ class ChoiceQuestion : public ChoicePlaces {
                        e.plan->destination == Destination::fresh;
     const bool limited = counts_memory() || options_of_choice_.flops_limit != max_int64;
     return plain && !limited && e.plan->kind != OperatorKind::map &&
-           read_from(e.operands[0]).all.size() * homes(e.result).all.size() <= 1024;
+           read_from(e.operands[0]).all.size() * homes(e.result).all.size() <= most_calls;
   }
   void add_whole(int i) {
     const ProgramEntry& e = program_.entry(i);
-    const Places &from = read_from(e.operands[0]), &to = homes(e.result);
+    const int t = e.operands[0];
+    const Places &from = sources(t), &to = homes(e.result);
     std::vector<Cost> costs;
     for (const Sharding& begin : from.all)
-      for (const Sharding& end : to.all) costs.push_back(whole(i, begin, end));
+      for (const Sharding& end : to.all) {
+        costs.push_back(whole(i, begin, end));
+        if (!is_free(t)) costs.back() = std::min(costs.back(), whole(i, homes(t).all[0], end));
+      }
     add_pair(from.variable, to.variable, costs);
   }
   void add_operator(int i) {
@@ -255,7 +262,7 @@ class ChoiceQuestion : public ChoicePlaces {
     const Operator& of = operators_[static_cast<std::size_t>(i)];
     const int t = program_.entry(i).operands[static_cast<int>(k)];
     MovePrices& moves = *of.operands[k].moves;
-    const Places& from = copies(t).variable >= 0 ? copies(t) : homes(t);
+    const Places& from = sources(t);
     const int own = moves.place(homes(t).all[0]);
     const std::vector<int> places = moves.places_of(from.all);
     const auto move = [&](std::size_t place, std::size_t w) -> MovePrices::Move {

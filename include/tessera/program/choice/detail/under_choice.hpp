@@ -151,12 +151,6 @@ class UnderChoice : ProgramEdit {
     }
     Prices& prices = question_.prices();
     const Operation direct = e.operation->with_result(home(e.result));
-    if (e.operands.size() == 1 && sources[0].copy && !as_counted_) {  // it may read both
-      const Source own{desc_at_home(e.operands[0])};
-      if (prices.direct(e, {own.desc}, home(e.result), false) <=
-          prices.direct(e, {sources[0].desc}, home(e.result), false))
-        sources[0] = own, as_it_lies[0] = own.desc;
-    }
     const auto plan_of = [&](const Operation& operation, const TensorDescs& descs) {
       return planned(operation, descs, e.plan->destination, e.contract);
     };
@@ -166,11 +160,13 @@ class UnderChoice : ProgramEdit {
         if (e.operands[j] == e.operands[k] && in_way[j] == in_way[k]) return j;
       return -1;
     };
-    const auto priced = prices.plan(direct, as_it_lies, e.plan->destination, e.contract);
-    const Cost direct_cost =
-        priced == nullptr || (question_.makes_own(e) && returns_operand(*priced))
-            ? infeasible
-            : add_costs(prices.of(*priced), tolls_of_further(e, direct, as_it_lies));
+    const auto cost_of_direct = [&](const TensorDescs& x) {
+      const auto priced = prices.plan(direct, x, e.plan->destination, e.contract);
+      return priced == nullptr || (question_.makes_own(e) && returns_operand(*priced))
+                 ? infeasible
+                 : add_costs(prices.of(*priced), tolls_of_further(e, direct, x));
+    };
+    Cost direct_cost = cost_of_direct(as_it_lies);
     const Operation apart = e.operation->with_result(way.way.out);
     Cost way_cost = add_costs(way.cost, tolls_of_further(e, apart, in_way));
     for (int k = 0; k < e.operands.size(); ++k)
@@ -179,6 +175,14 @@ class UnderChoice : ProgramEdit {
                                                    in_way[k].sharding, e.contract));
     way_cost = add_costs(
         way_cost, prices.toll(e.plan->result_desc(), way.way.out, home(e.result), e.contract));
+    const Home place = question_.home(e.operands[0], assignment_);
+    if (e.operands.size() == 1 && place.copy && !as_counted_) {  // it may read the other as it is
+      Source other{as_it_lies[0], !sources[0].copy};
+      other.desc.sharding = other.copy ? *place.copy : place.sharding;
+      const Cost cost = cost_of_direct({other.desc});
+      if (cost < direct_cost && cost <= way_cost)
+        direct_cost = cost, sources[0] = other, as_it_lies[0] = other.desc;
+    }
     FixedVector<int, max_operands> operands;
     for (int k = 0; k < e.operands.size(); ++k)
       operands.push_back(tensor_of(e, e.operands[k], sources[k]));

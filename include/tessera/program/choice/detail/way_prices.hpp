@@ -8,8 +8,10 @@
 ///
 /// Laws: a price is that of a plan, on process 0, so that all processes find the same; what has no
 /// plan is infeasible.
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -37,6 +39,14 @@ struct PricedWay {
 inline bool returns_operand(const Plan& plan) { return plan.result < plan.operands; }
 
 class Prices;
+
+/// How many calls of an operator are planned each by itself.
+inline constexpr std::size_t most_calls = 1024;
+/// Adds the calls that cost less than every way with the moves to it and from it
+/// (program/choice/detail/whole_calls.hpp); returns false where there are too many to plan.
+inline bool add_whole_calls(Prices& prices, const ProgramEntry& e, const TensorDescs& operands,
+                            const TensorDesc& result, const MeshShape& mesh,
+                            std::vector<PricedWay>& all);
 
 /// The prices of moving tensors of one type and extents, each found when it is asked for.
 class MovePrices {
@@ -78,9 +88,15 @@ class MovePrices {
 
 class Prices {
  public:
-  Prices(const Program& program, const PlanOptions& planning, Objective objective)
-      : mesh_(program.mesh), planning_(planning), objective_(objective) {}
+  Prices(const Program& program, const PlanOptions& planning, const ChooseOptions& options)
+      : mesh_(program.mesh),
+        planning_(planning),
+        objective_(options.objective),
+        limited_(options.memory_limit != max_int64 || options.flops_limit != max_int64) {}
 
+  /// Returns whether no call of an operator that was asked for costs less than its ways, with the
+  /// moves to them and from them.
+  bool exact() const { return exact_; }
   /// Returns the price of a plan.
   Cost of(const Plan& plan) const {
     if (objective_ == Objective::time) return plan.cost;
@@ -133,6 +149,21 @@ class Prices {
     }
     return at->second;
   }
+  /// Returns a way with its price; nothing where it is no legal call.
+  std::optional<PricedWay> priced(const ProgramEntry& e, const TensorDescs& operands,
+                                  const Way& way) const {
+    const Destination destination = e.plan->destination;
+    if (destination == Destination::accumulated && !(way.operands.back() == way.out)) return {};
+    TensorDescs descs = operands;
+    for (int k = 0; k < descs.size(); ++k) descs[k].sharding = way.operands[k];
+    const Operation operation = e.operation->with_result(way.out);
+    const auto made = plan(operation, descs, destination, e.contract);
+    if (made == nullptr) return {};
+    PricedWay one{way, {}, of(*made), made->flops(), made->peak_bytes, returns_operand(*made)};
+    const TensorDescs results = operation.view().results(descs);
+    for (int k = 1; k < results.size(); ++k) one.further.push_back(results[k].sharding);
+    return one;
+  }
   /// Returns the ways of an operator, which live as long as this.
   const std::vector<PricedWay>& ways(const ProgramEntry& e, const TensorDescs& operands,
                                      const TensorDesc& result) {
@@ -159,32 +190,28 @@ class Prices {
     return unfinished;
   }
   std::vector<PricedWay> priced(const ProgramEntry& e, const TensorDescs& operands,
-                                const TensorDesc& result) const {
+                                const TensorDesc& result) {
     std::vector<PricedWay> all;
-    const Destination destination = e.plan->destination;
     std::vector<Way> ways = ways_of(*e.operation, operands, result, mesh_);
     if (!ways.empty() && is_unfinished(operands, result)) {
       ways.push_back({{}, result.sharding});
       for (const TensorDesc& x : operands) ways.back().operands.push_back(x.sharding);
     }
-    for (const Way& way : ways) {
-      if (destination == Destination::accumulated && !(way.operands.back() == way.out)) continue;
-      TensorDescs descs = operands;
-      for (int k = 0; k < descs.size(); ++k) descs[k].sharding = way.operands[k];
-      const Operation operation = e.operation->with_result(way.out);
-      const auto made = plan(operation, descs, destination, e.contract);
-      if (made == nullptr) continue;
-      PricedWay one{way, {}, of(*made), made->flops(), made->peak_bytes, returns_operand(*made)};
-      const TensorDescs results = operation.view().results(descs);
-      for (int k = 1; k < results.size(); ++k) one.further.push_back(results[k].sharding);
-      all.push_back(one);
-    }
+    for (const Way& way : ways)
+      if (const std::optional<PricedWay> one = priced(e, operands, way)) all.push_back(*one);
+    // The question plans an operator of one tensor whole by itself, unless there are limits.
+    const bool by_question =
+        e.operands.size() == 1 && e.also.empty() && !limited_ && e.plan->kind != OperatorKind::map;
+    if (!all.empty() && !by_question)
+      exact_ = add_whole_calls(*this, e, operands, result, mesh_, all) && exact_;
     return all;
   }
 
   MeshShape mesh_;
   PlanOptions planning_;
   Objective objective_;
+  bool limited_;
+  bool exact_ = true;
   std::unordered_map<std::uint64_t, std::unique_ptr<MovePrices>> moves_;
   std::unordered_map<std::uint64_t, Cost> direct_;
   std::unordered_map<std::uint64_t, std::vector<PricedWay>> ways_;
@@ -208,3 +235,5 @@ inline const MovePrices::Move& MovePrices::move(int from, int to) {
 }
 
 }  // namespace tessera::detail
+
+#include <tessera/program/choice/detail/whole_calls.hpp>
