@@ -91,7 +91,7 @@ void use(const ProcessMesh<Grid>& mesh, const ProcessMesh<Mesh<stage>>& stages,
 #if defined(CASE_axis_in_mesh)
   (void)(zeros<Tensor<float, stage>>(mesh, 8));
 #elif defined(CASE_nothing_open)
-  (void)(Tensor<float, data, Open>());
+  (void)(reshard<P<data, Open>>(x));
 #elif defined(CASE_axis_used_once)
   (void)(zeros<Tensor<float, data, data>>(mesh, 8, 8));
 #elif defined(CASE_partial_axis_used_once)
@@ -206,7 +206,7 @@ void use(const ProcessMesh<Grid>& mesh, const ProcessMesh<Mesh<stage>>& stages,
   (void)(reshard<ShardedTensor<float, Mesh<stage>, P<_, _, Unreduced<Sum, stage>>>>(x, stages));
 #else
   KEEPS(axis_in_mesh, zeros<Tensor<float, data>>(mesh, 8));
-  KEEPS(nothing_open, Tensor<float, data, _>());
+  KEEPS(nothing_open, reshard<P<data, _>>(x));
   KEEPS(axis_used_once, zeros<Tensor<float, data, _>>(mesh, 8, 8));
   KEEPS(partial_axis_used_once, Tensor<float, data, _, Unreduced<Sum, model>>());
   KEEPS(reduction_defined, Tensor<bool, data, Unreduced<Any, model>>());

@@ -27,9 +27,9 @@ TESSERA_RULE(1, axis_in_mesh, sharding, "dimension {dim} of {first}, on a mesh o
              "the PartitionSpec names an axis that its Mesh does not have; a dimension is split "
              "over axes of the mesh; check the spelling, or add the axis to the mesh")
 TESSERA_RULE(109, nothing_open, sharding, "dimension {dim} of {first}",
-             "an entry of this PartitionSpec is Open, and a tensor lies somewhere; Open stands in "
-             "what constrain states, where shardings are chosen; write an axis or _ here, and "
-             "constrain<P<..., Open>>(x) within the function")
+             "an entry of this PartitionSpec is Open where nothing is left to choose; a result is "
+             "open where an operand's type is, the plan of one operator nowhere; write an axis or "
+             "_ here, or leave an operand open")
 TESSERA_RULE(2, axis_used_once, sharding, "dimension {dim} of {first}",
              "the PartitionSpec uses a mesh axis twice; an axis splits at most one dimension; "
              "replace one use by _")

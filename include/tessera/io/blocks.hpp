@@ -57,7 +57,7 @@ Tensor from_blocks(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Ex
                    Where where = Where::here()) {
   using T = typename Tensor::value_type;
   static_assert(detail::demand_made<Tensor>());
-  return Tensor(detail::from_blocks<T>(mesh.core(), {dtype_of<T>, extents, Tensor::sharding()},
+  return Tensor(detail::from_blocks<T>(mesh.core(), {dtype_of<T>, extents, detail::made_sharding<Tensor>()},
                                        values, where));
 }
 template <Element T>

@@ -170,7 +170,7 @@ Tensor from_irregular(const ProcessMesh<typename Tensor::mesh_type>& mesh, const
   using T = typename Tensor::value_type;
   const auto owner = std::make_shared<View>(view);
   return Tensor(detail::from_irregular(
-      mesh.core(), {dtype_of<T>, extents, Tensor::sharding()}, boxes, owner->data(),
+      mesh.core(), {dtype_of<T>, extents, detail::made_sharding<Tensor>()}, boxes, owner->data(),
       detail::BoxMemory<T, View>::size(view), owner,
       {"from_irregular", where, detail::free_bound<detail::Into<Tensor>, Bound>()}));
 }

@@ -123,7 +123,7 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, const V&
   using Layer = Attention<U>;
   using Q = decltype(einsum<"bsm,mgrd->bsgrd">(x, layer.query));
   using K = decltype(einsum<"btm,mgd->btgd">(context, layer.key));
-  if constexpr (std::is_same_v<A, C> && Layer::Query::sharding()[2].empty())
+  if constexpr (std::is_same_v<A, C> && TensorFacts<typename Layer::Query>::sharding()[2].empty())
     if (x.core().storage() == context.core().storage() && x.extents() == context.extents()) {
       const auto weights = concatenate<2>(layer.query, expand_dims<2>(layer.key, where),
                                           expand_dims<2>(layer.value, where));

@@ -192,6 +192,17 @@ using ScoresOf = typename TypedEinsum<"bsgrd,btgd->bgrst", Deduced, Q, K>::resul
 template <class Q, class K, class V>
 using HeadsOf = typename TypedEinsum<"bgrst,btgd->bsgrd", Deduced, ScoresOf<Q, K>, V>::result;
 
+/// Return how scores and heads lie: as their types say, and what these leave open as it is deduced.
+template <TypedTensor Q, TypedTensor K> Sharding scores_sharding(const Q& q, const K& k) {
+  const Sharding& promised = TensorFacts<ScoresOf<Q, K>>::sharding();
+  if constexpr (!ScoresOf<Q, K>::open) return promised;
+  return filled(promised, deduce(parse("bsgrd,btgd->bgrst"),
+                                 {q.core().sharding(), k.core().sharding()}));
+}
+template <class Y, TypedTensor Q> Sharding heads_sharding(const Q& q) {
+  return filled(TensorFacts<Y>::sharding(), q.core().sharding());
+}
+
 /// Returns the heads: queries are (batch, queries, groups, repeats, head_dim), scaled, keys and
 /// values (batch, keys, groups, head_dim), zeros where they are masked, the result like queries.
 /// Communication: that of the two

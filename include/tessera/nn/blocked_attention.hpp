@@ -91,13 +91,14 @@ detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, cons
   using Y = detail::HeadsOf<Q, K, V>;
   detail::require_blocks(options, where);
   detail::use_tensor_of<C>();
-  const detail::BlockShardings on(detail::ScoresOf<Q, K>::sharding(), Y::sharding());
+  const detail::BlockShardings on(detail::scores_sharding(queries, keys),
+                                   detail::heads_sharding<Y>(queries));
   const detail::BlockSizes sizes(queries.extents(), keys.extents(), options,
                                  queries.core().mesh()->shape(), on);
   const DynamicTensor mask = detail::whole_mask(valid, on, keys.extent(0), keys.extent(1), where);
   const detail::BlockAttention<typename Q::value_type> blocks(on, sizes, options, mask, where);
   const auto forward = [blocks](const Q& q, const K& k, const V& v) {
-    const auto made = blocks.forward(q, k, v, Y::sharding());
+    const auto made = blocks.forward(q, k, v, detail::heads_sharding<Y>(q));
     const Y heads(made.heads.core());
     return with_saved(heads, q, k, v, heads, made.rows);
   };
@@ -119,10 +120,9 @@ template <TypedTensor Q, TypedTensor K, TypedTensor V, class M>
 HeadsOf<Q, K, V> attend(const Q& q, const K& k, const V& v, AttentionOptions options,
                         const M& valid, Where where) {
   require_blocks(options, where);
-  using Scores = ScoresOf<Q, K>;
   if (options.block == 0 && options.scores_bytes > 0)
     options.block = block_within(options, q.extents(), k.extent(1), q.core().mesh()->shape(),
-                                 Scores::sharding(), sizeof(ComputeType<typename Q::value_type>));
+                                 scores_sharding(q, k), sizeof(ComputeType<typename Q::value_type>));
   if (options.block > 0) return blocked_attention(q, k, v, options, valid, where);
   return without_later(kept(k, valid, where), kept(v, valid, where), options, where,
                        [&](const K& keys, const V& values) -> HeadsOf<Q, K, V> {

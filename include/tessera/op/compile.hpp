@@ -50,6 +50,7 @@ template <class F> class Compiled {
     detail::Listing calls;
     const auto listed = [&]() -> Result {
       const detail::TakenBy scope(&calls);
+      const detail::ChosenOnThread chosen(options_.choose.has_value());
       constexpr bool keeps = (std::is_lvalue_reference_v<A> && ...);
       constexpr bool moves = (std::is_constructible_v<A, A&&> && ...);
       if constexpr (keeps || !moves || std::is_reference_v<Result>) {

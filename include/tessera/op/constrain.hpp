@@ -39,7 +39,7 @@ inline constexpr bool has_unreduced<PartitionSpec<D...>> = (IsUnreduced<D>::valu
 /// Returns x, which shall be split as S says where shardings are chosen. Communication: none.
 template <class S, TypedTensor A> A constrain(const A& x, Where where = Where::here()) {
   using M = typename A::mesh_type;
-  constexpr const OpenSharding& to = detail::LowerOpen<M, S>::value;
+  constexpr OpenSharding to = detail::lower<M, S>();
   constexpr Verdict verdict = check(to.closed(), M::rank);
   if constexpr (to.rank() != A::rank || detail::has_unreduced<S>)
     static_assert(detail::InvalidPin<S, A>::said());

@@ -87,9 +87,11 @@ template <class Tensor>
 Tensor create(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
               const MapKernel& kernel, CallSite site) {
   static_assert(demand_made<Tensor>());
+  if constexpr (Tensor::open) require_chosen(*mesh.core(), site);
   return Tensor(create(mesh.core(),
-                       {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()}, kernel,
-                       site));
+                       {dtype_of<typename Tensor::value_type>, extents,
+                        whole_where_open(TensorFacts<Tensor>::sharding())},
+                       kernel, site));
 }
 /// An element's index along one dimension.
 template <class T> struct IndexAlong {

@@ -66,7 +66,7 @@ template <class A, int... D> struct ExpandedSpec {
       dims.size() == static_cast<int>(sizeof...(D)) && sizeof...(D) > 0,
       "[tessera] expand_dims or stack names a dimension twice, one that the result does not have, "
       "or none; dimensions count from 0, or from the end as -1; name at least one of the result's");
-  static constexpr Sharding value = with_dims(A::sharding(), dims);
+  static constexpr Sharding value = with_dims(TensorFacts<A>::sharding(), dims);
   using spec = spec_of<typename A::mesh_type, ExpandedSpec>;
 };
 template <class A, int... D> struct SqueezedSpec {
@@ -75,7 +75,7 @@ template <class A, int... D> struct SqueezedSpec {
       dims.size() == static_cast<int>(sizeof...(D)) && sizeof...(D) > 0,
       "[tessera] squeeze names a dimension twice, one that the tensor does not have, or none; "
       "dimensions count from 0, or from the end as -1; name at least one of the tensor's");
-  static constexpr Sharding value = without_dims(A::sharding(), dims);
+  static constexpr Sharding value = without_dims(TensorFacts<A>::sharding(), dims);
   using spec = spec_of<typename A::mesh_type, SqueezedSpec>;
 };
 
@@ -96,21 +96,26 @@ inline void require_ones(const Extents& extents, const Dimensions& dims, CallSit
                            "; squeeze removes dimensions of extent 1; slice it first",
                        site.where);
 }
+/// The same tensor, of an open type where x is of one, as another description has it.
+inline TensorCore seen_as(const TensorCore& x, const TensorDesc& desc,
+                          std::shared_ptr<Storage> storage) {
+  const TensorCore seen(x.mesh(), desc, std::move(storage));
+  return x.open() ? seen.as_open() : seen;
+}
 /// The same block without `dims`, of extent 1. Precondition: it has no halo.
 inline TensorCore seen_without(const TensorCore& x, const Dimensions& dims) {
-  return {x.mesh(),
-          {x.type(), without_dims(x.extents(), dims), without_dims(x.sharding(), dims)},
-          x.storage()};
+  return seen_as(x, {x.type(), without_dims(x.extents(), dims), without_dims(x.sharding(), dims)},
+                 x.storage());
 }
 /// The same block with dimensions `dims` of extent 1 inserted.
 inline TensorCore seen_with(const TensorCore& x, const Dimensions& dims) {
   const TensorDesc desc{x.type(), with_dims(x.extents(), dims, Index{1}),
                         with_dims(x.sharding(), dims)};
-  if (x.halo() == nullptr) return {x.mesh(), desc, x.storage()};
+  if (x.halo() == nullptr) return seen_as(x, desc, x.storage());
   const auto same = std::make_shared<Storage>(x.storage());
   same->set_halo(with_dims(*x.halo(), dims, HaloDim{}));
   same->set_history(x.storage()->history());
-  return {x.mesh(), desc, same};
+  return seen_as(x, desc, same);
 }
 
 }  // namespace detail

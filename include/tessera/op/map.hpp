@@ -96,7 +96,8 @@ typename Call::result run_map_with_index(const F& f, Where where, const A&... x)
   using R = typename Call::type;
   const OperandList operands{&x.core()...};
   PlacedFunction<F> placed{f, {}, {}};
-  place_result(Call::operation.terms, operands, Call::operation.out, placed.offset, placed.extents);
+  place_result(Call::operation.terms, operands, result_sharding<Call>(operands), placed.offset,
+               placed.extents);
   if constexpr (Call::by::function::callable)
     return typename Call::result(
         detail::run({Call::operation,

@@ -73,6 +73,11 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
 inline TensorCore einsum_of_many(const ops::Einsum& operation, const OperandList& operands,
                                  CallSite site) {
   if (operands.size() <= 2) return run({operation, operands, site});
+  if (has_open(operation.out)) {
+    ops::Einsum known = operation;
+    known.out = filled(operation.out, operation.deduced(descs_of(operands)));
+    return einsum_of_many(known, operands, site);
+  }
   MeshCore& mesh = mesh_of(*operands[0], site);
   const Contract contract = contract_at(mesh, site);
   const PlanQuery query(operation, operands, Destination::fresh, contract);

@@ -32,7 +32,7 @@ template <int Rank> struct ReplicatedSpec {
   static constexpr Sharding value = Sharding::replicated(Rank);
 };
 template <class A> struct FinishedSpec {
-  static constexpr Sharding value = A::sharding().finished();
+  static constexpr Sharding value = TensorFacts<A>::sharding().finished();
 };
 }  // namespace detail
 

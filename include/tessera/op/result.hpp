@@ -9,6 +9,7 @@
 
 #include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/typed_call.hpp>
+#include <tessera/run/require_operands.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 
 namespace tessera {
@@ -49,12 +50,18 @@ constexpr Contract typed_needs(const MeshShape& mesh, const Contract& contract) 
     return Call::needs(mesh, contract);
 }
 
+/// Whether a call has open operands, so that its needs are known when it runs.
+template <class Call> constexpr bool is_open_call() {
+  if constexpr (requires { Call::open; }) return Call::open;
+  return false;
+}
+
 /// Returns contract C of a call, for the planner; the call does not compile when no plan keeps it.
 /// Nothing is planned here without a contract, unless the mesh is strict.
 template <class Call, class C> constexpr std::optional<Contract> bound() {
   using M = typename Call::mesh;
   constexpr Contract contract = contract_of<M, C>();
-  if constexpr (contract.bounded()) {
+  if constexpr (contract.bounded() && !is_open_call<Call>()) {
     constexpr bool kept = contract.covers(typed_needs<Call>(stand_in_mesh<M>(), contract));
     if constexpr (!kept) {
       constexpr Contract usual = typed_needs<Call>(stand_in_mesh<M>(), Contract{});
@@ -74,6 +81,15 @@ template <class Call, class C> constexpr Contract free_bound() {
     return {};
   else
     return *bound<Call, C>();
+}
+
+/// Returns how the result of a typed call lies: as its type says, and what that leaves open as it is
+/// deduced from how the operands lie.
+template <class Call> Sharding result_sharding(const OperandList& operands) {
+  if constexpr (is_open_call<Call>())
+    return filled(Call::operation.out, Call::operation.deduced(descs_of(operands)));
+  else
+    return Call::operation.out;
 }
 
 /// Stands for every call on mesh M that no contract binds, so that bound is instantiated once for

@@ -193,6 +193,7 @@ struct OperationTable {
   Sharding (*deduced)(const void*, const TensorDescs&);
   /// States how the results are split; returns whether it is an operator that does. Null: asks.
   bool (*lay)(void*, const Sharding&);
+  const Sharding* (*stated)(const void*);  ///< null: it states none
 };
 
 /// Writes the numbers of an operator: " start 0x2, limit 4x6".
@@ -297,6 +298,12 @@ const OperationTable TableOf<Op>::value{
       } else {
         return false;
       }
+    },
+    [](const void* op) -> const Sharding* {
+      if constexpr (requires { TableOf<Op>::as(op).out; })
+        return &TableOf<Op>::as(op).out;
+      else
+        return nullptr;
     }};
 }  // namespace detail
 
@@ -328,6 +335,8 @@ class OperationView {
   const Terms* terms() const { return table_->terms(op_); }
   /// Returns the sharding that its result has where the caller says nothing.
   Sharding deduced(const TensorDescs& operands) const { return table_->deduced(op_, operands); }
+  /// Returns the sharding that it states for its result; null where it states none.
+  const Sharding* stated() const { return table_->stated(op_); }
   /// Returns the struct, if it is of this kind.
   template <OperationStruct Op> const Op* get_if() const {
     return table_ == &detail::TableOf<Op>::value ? static_cast<const Op*>(op_) : nullptr;

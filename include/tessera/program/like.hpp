@@ -26,9 +26,11 @@ namespace tessera {
 template <TypedTensor Tensor> struct Like {
   using tensor = Tensor;
   Extents extents;
+  /// Returns its description; dimensions that its type leaves open are whole.
   constexpr TensorDesc desc() const {
     using Facts = detail::TensorFacts<Tensor>;
-    return {dtype_of<typename Facts::value_type>, extents, Facts::sharding()};
+    return {dtype_of<typename Facts::value_type>, extents,
+            detail::whole_where_open(Facts::sharding())};
   }
 };
 
@@ -92,6 +94,8 @@ template <class Typed>
 constexpr TypedPlan<typename Typed::mesh> plan_typed(const TensorDescs& operands,
                                                      const MeshSizes<typename Typed::mesh>& mesh,
                                                      int process, const PlanOptions& options) {
+  if constexpr (requires { Typed::open; })
+    static_assert(InvalidOperator<Rule::nothing_open, typename Typed::result>::said());
   return {Typed::operation.plan(operands, {mesh.shape, process, options})};
 }
 }  // namespace detail

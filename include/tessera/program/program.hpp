@@ -68,6 +68,8 @@ struct TensorPin {
   int tensor = -1;
   OpenSharding to;
   Where where = {};
+  /// The tensor's type leaves it open: it is chosen, though it is an argument or a result.
+  bool opens = false;
 };
 
 /// A tensor of a function's arguments: "1.weight" is field `weight` of the second one.

@@ -12,7 +12,6 @@
 /// "1.weight", by which explain names them and ChooseOptions::open_paths opens them.
 ///
 /// Laws: choose(f)(a...) is the choice of the Program that plan(f)(a...) records.
-#include <array>
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -27,20 +26,6 @@
 
 namespace tessera {
 namespace detail {
-template <class T> struct HoldsTensors;
-template <class T> struct ElementsHoldTensors : std::false_type {};
-template <class... T>
-struct ElementsHoldTensors<std::tuple<T...>> : std::conjunction<HoldsTensors<T>...> {};
-template <class A, class B>
-struct ElementsHoldTensors<std::pair<A, B>> : std::conjunction<HoldsTensors<A>, HoldsTensors<B>> {};
-template <class T, std::size_t N> struct ElementsHoldTensors<std::array<T, N>> : HoldsTensors<T> {};
-template <class T, class Allocator>
-struct ElementsHoldTensors<std::vector<T, Allocator>> : HoldsTensors<T> {};
-/// Whether an argument is a tree of tensors, and not something that the function is given as it is.
-template <class T>
-struct HoldsTensors
-    : std::bool_constant<is_tensor<T> || HasFields<T> || ElementsHoldTensors<T>::value> {};
-
 /// Returns the substitute of an argument on a dry mesh: dry tensors of the same shapes.
 template <class M, class X> decltype(auto) dry_substitute(const ProcessMesh<M>& mesh, const X& x) {
   if constexpr (HoldsTensors<X>::value)

@@ -17,10 +17,11 @@ namespace tessera::detail {
 
 class Pins {
  public:
-  void add(const TensorCore& x, const OpenSharding& to, Where where) {
+  /// `opens`: the tensor's type says so, and leaves what is open to the choice.
+  void add(const TensorCore& x, const OpenSharding& to, Where where, bool opens = false) {
     for (const Pin& pin : pins_)
-      if (is(pin, x.storage()) && pin.pin.to == to) return;
-    pins_.push_back({x.storage(), {-1, to, where}});
+      if (is(pin, x.storage()) && pin.pin.to == to && pin.pin.opens == opens) return;
+    pins_.push_back({x.storage(), {-1, to, where, opens}});
   }
   bool empty() const { return pins_.empty(); }
   /// Says which number a tensor has.

@@ -9,6 +9,7 @@
 ///     Program layer = plan(project)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(64, 64));
 ///
 /// Laws: the dry plan of process r equals the plan that process r executes.
+#include <array>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,7 @@
 #include <tessera/run/recording.hpp>
 #include <tessera/tensor/process_mesh.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
+#include <tessera/tensor/tree.hpp>
 
 namespace tessera {
 
@@ -62,6 +64,34 @@ std::vector<Tensor> dry_argument(const ProcessMesh<M>& mesh,
   return tensors;
 }
 
+template <class T> struct HoldsTensors;
+template <class T> struct ElementsHoldTensors : std::false_type {};
+template <class... T>
+struct ElementsHoldTensors<std::tuple<T...>> : std::conjunction<HoldsTensors<T>...> {};
+template <class A, class B>
+struct ElementsHoldTensors<std::pair<A, B>> : std::conjunction<HoldsTensors<A>, HoldsTensors<B>> {};
+template <class T, std::size_t N> struct ElementsHoldTensors<std::array<T, N>> : HoldsTensors<T> {};
+template <class T, class Allocator>
+struct ElementsHoldTensors<std::vector<T, Allocator>> : HoldsTensors<T> {};
+/// Whether an argument is a tree of tensors, and not something that the function is given as it is.
+template <class T>
+struct HoldsTensors
+    : std::bool_constant<is_tensor<T> || HasFields<T> || ElementsHoldTensors<T>::value> {};
+
+/// Tells the recording which tensors of an argument or a result have open types.
+template <class M, class X> void tell_open(const ProcessMesh<M>& mesh, const X& x) {
+  if constexpr (HoldsTensors<X>::value)
+    for_each_tensor(
+        [&](const auto& tensor) {
+          using Tensor = std::remove_cvref_t<decltype(tensor)>;
+          if constexpr (OpenTensor<Tensor>)
+            if (tensor.defined() && tensor.core().mesh() == mesh.core())
+              mesh.core()->template attachment<Recorder>().pin(
+                  tensor.core(), TensorFacts<Tensor>::sharding(), {}, true);
+        },
+        x);
+}
+
 /// Runs f(arguments...), or f(mesh, arguments...) where f is callable so only, under a Recording.
 /// The result of f lives until the Recording ends; before that, last(arguments...) is called.
 template <class M, class Last, class F, class... A>
@@ -76,6 +106,7 @@ Program recorded_until(const ProcessMesh<M>& mesh, const Last& last, const F& f,
       "each tensor that f takes, other arguments as they are, then the sizes of the mesh; f may "
       "take the mesh itself first");
   Recording recording(mesh);
+  (tell_open(mesh, arguments), ...);
   const auto run = [&]() -> decltype(auto) {
     if constexpr (Plain::value)
       return f(arguments...);
@@ -88,6 +119,7 @@ Program recorded_until(const ProcessMesh<M>& mesh, const Last& last, const F& f,
     return recording.take();
   } else {
     const auto result = run();
+    tell_open(mesh, result);
     last(arguments...);
     return recording.take();
   }

@@ -124,8 +124,8 @@ class Recorder {
     return known == live_.end() || known->second.storage.expired() ? -1 : known->second.tensor;
   }
   /// Notes what the sharding of a tensor shall be; nothing, where no operator has it.
-  void pin(const TensorCore& x, const OpenSharding& to, Where where) {
-    pins_.add(x, to, where);
+  void pin(const TensorCore& x, const OpenSharding& to, Where where, bool opens = false) {
+    pins_.add(x, to, where, opens);
     if (const int number = known(x); number >= 0) pins_.tell(x.storage(), number);
   }
 

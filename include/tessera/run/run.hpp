@@ -7,6 +7,7 @@
 ///     TensorCore y = detail::run({ops::Reshard{to}, {&x}, {"reshard", where}});
 ///
 /// Laws: those of run/request.hpp.
+#include <array>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -157,7 +158,31 @@ inline Request directed(const Request& r) {
   return to;
 }
 
+/// Returns the call on open tensors as one whose shardings are known: what its result's type leaves
+/// open lies as it is deduced from how the operands lie. Throws UsageError where nothing is chosen,
+/// but for a reshard to a sharding without open entries.
+inline TensorCore run_open(const Request& r) {
+  const Sharding* const stated = r.operation.stated();
+  const bool open = stated != nullptr && has_open(*stated);
+  const bool leaves = r.operation.kind() == OperatorKind::reshard && !open;
+  if (!leaves) require_chosen(mesh_of(r), r.site);
+  std::array<TensorCore, max_operands> known;
+  Request closed = r;
+  closed.operands.clear();
+  for (int i = 0; i < r.operands.size(); ++i) {
+    known[static_cast<std::size_t>(i)] = r.operands[i]->as_closed();
+    closed.operands.push_back(&known[static_cast<std::size_t>(i)]);
+  }
+  if (!open) return run(closed);
+  const Operation filled_in = Operation(r.operation)
+                                  .with_result(filled(*stated, r.operation.deduced(descs_of(r.operands))));
+  closed.operation = filled_in;
+  return run(closed);
+}
+
 TESSERA_FUNCTION TensorCore run(const Request& r) {
+  for (const TensorCore* operand : r.operands)
+    if (operand->open()) return run_open(r);
   if (r.site.into != nullptr) return run(directed(r));
   if (Taker* taker = taker_of_thread; taker != nullptr && r.extras.started == nullptr)
     return taker->take(r);

@@ -36,6 +36,21 @@ class Taker {
 };
 inline constinit thread_local Taker* taker_of_thread = nullptr;  ///< null: calls are carried out
 
+/// Whether the shardings of what this thread's function makes are chosen, once it is listed.
+inline constinit thread_local bool chosen_on_thread = false;
+
+/// Throws UsageError where an operator of open tensors would run with nothing that chooses their
+/// shardings.
+inline void require_chosen(const MeshCore& mesh, CallSite site) {
+  if (chosen_on_thread || mesh.dry()) return;
+  throw UsageError(std::string(site.label) +
+                       ": a tensor whose type has Open entries is used where no shardings are "
+                       "chosen; operators on it are for functions that choose, compile(f, choice) "
+                       "or compile(f, {.choose = ...}) runs; call it there, or name how the tensor "
+                       "lies: reshard<P<...>>(x), as<Tensor>(x)",
+                   site.where);
+}
+
 /// While it lives, `taker` takes the calls of this thread; null: they are carried out.
 class TakenBy {
  public:
@@ -46,6 +61,18 @@ class TakenBy {
 
  private:
   Taker* before_;
+};
+
+/// While it lives, the shardings of what this thread makes are chosen, or not.
+class ChosenOnThread {
+ public:
+  explicit ChosenOnThread(bool chosen) : before_(std::exchange(chosen_on_thread, chosen)) {}
+  ChosenOnThread(const ChosenOnThread&) = delete;
+  ChosenOnThread& operator=(const ChosenOnThread&) = delete;
+  ~ChosenOnThread() { chosen_on_thread = before_; }
+
+ private:
+  bool before_;
 };
 
 }  // namespace tessera::detail

@@ -29,8 +29,11 @@ namespace tessera {
 /// The dimension called Name is split over Split: a mesh axis, Axes<...>, or _ for none.
 template <class Name, class Split> struct AxisRule {};
 
-/// A list of rules; earlier ones take precedence.
+/// A list of rules; earlier ones take precedence. A rule may leave its dimension Open.
 template <class... R> struct Rules {};
+
+/// Rules under which every dimension with a name is Open: a model of which nothing is annotated.
+struct OpenRules {};
 
 namespace detail {
 
@@ -92,6 +95,10 @@ template <class Name> struct LowerRule<AxisRule<Name, Replicated>> {
   using split = Replicated;
   static constexpr TypeRule value{type_id<Name>(), {}};
 };
+template <class Name> struct LowerRule<AxisRule<Name, Open>> {
+  using split = Open;
+  static constexpr TypeRule value{type_id<Name>(), {}};
+};
 template <class Name, class... A> struct LowerRule<AxisRule<Name, Axes<A...>>> {
   using split = Axes<A...>;
   static constexpr TypeRule value{type_id<Name>(), {type_id<A>()...}};
@@ -130,7 +137,15 @@ template <class... R, class Kind, class... D> struct ResolveLogical<Rules<R...>,
   }
 };
 
-/// The axes that the names of an Unreduced get, in order.
+template <class Kind, class... D> struct ResolveLogical<OpenRules, Kind, D...> {
+  static constexpr bool legal() { return true; }
+  template <int D_> static constexpr auto split() {
+    constexpr bool named = !std::is_same_v<typename TypeAt<D_, D...>::type, Replicated>;
+    return std::type_identity<typename Choose<named>::template type<Open, Replicated>>{};
+  }
+};
+
+/// The axes that the names of an Unreduced get, in order; none of one that is Open.
 template <class Kind, class Done, class... Split> struct JoinUnreduced;
 template <class Kind, class... A> struct JoinUnreduced<Kind, AxisPack<A...>> {
   using type = Unreduced<Kind, A...>;
@@ -140,6 +155,9 @@ struct JoinUnreduced<Kind, AxisPack<A...>, S, Rest...>
     : JoinUnreduced<Kind, AxisPack<A..., S>, Rest...> {};
 template <class Kind, class... A, class... Rest>
 struct JoinUnreduced<Kind, AxisPack<A...>, Replicated, Rest...>
+    : JoinUnreduced<Kind, AxisPack<A...>, Rest...> {};
+template <class Kind, class... A, class... Rest>
+struct JoinUnreduced<Kind, AxisPack<A...>, Open, Rest...>
     : JoinUnreduced<Kind, AxisPack<A...>, Rest...> {};
 template <class Kind, class... A, class... B, class... Rest>
 struct JoinUnreduced<Kind, AxisPack<A...>, Axes<B...>, Rest...>

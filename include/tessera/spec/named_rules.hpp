@@ -92,7 +92,7 @@ namespace detail {
 template <class M, class R> struct AddRule;
 template <class M, class Name, class Split> struct AddRule<M, AxisRule<Name, Split>> {
   static void to(NamedRules& rules) {
-    const AxisList axes = lower<M, P<Split>>()[0];
+    const AxisList axes = whole_where_open(lower<M, P<Split>>())[0];
     std::string text = axes.empty() ? "_" : "";
     for (int i = 0; i < axes.size(); ++i)
       text += (i > 0 ? "," : "") + std::string(M::names()[axes[i]]);

@@ -33,8 +33,10 @@ struct OpenSharding {
 
   constexpr OpenSharding() = default;
   constexpr OpenSharding(std::initializer_list<OpenEntry> entries) : dims(entries) {}
-  constexpr OpenSharding(const Sharding& s) {  // NOLINT: nothing is open
-    for (int d = 0; d < s.rank(); ++d) dims.push_back(s[d]);
+  /// Of a type, whose dimensions may be open; of any other sharding nothing is.
+  constexpr OpenSharding(const Sharding& s) {  // NOLINT
+    for (int d = 0; d < s.rank(); ++d)
+      dims.push_back(detail::is_open(s[d]) ? OpenEntry(Open{}) : OpenEntry(s[d]));
   }
   constexpr int rank() const { return dims.size(); }
   /// Returns the sharding whose open dimensions are whole.
@@ -70,27 +72,10 @@ struct OpenSharding {
 
 /// Returns "P<data,Open>".
 inline std::string to_string(const OpenSharding& s, const AxisNames& names) {
-  std::string text = "P<";
-  for (int d = 0; d < s.rank(); ++d) {
-    const std::string entry = to_string(Sharding{s.dims[d].axes}, names);
-    text += (d > 0 ? "," : "") +
-            (s.dims[d].open ? std::string("Open") : entry.substr(2, entry.size() - 3));
-  }
-  return text + ">";
+  Sharding marked = s.closed();
+  for (int d = 0; d < s.rank(); ++d)
+    if (s.dims[d].open) marked[d] = AxisList{detail::open_axis};
+  return to_string(marked, names);
 }
 
-namespace detail {
-template <class M, class S> struct LowerOpen;
-/// The value of a spec whose entries may be Open.
-template <class M, class... D> struct LowerOpen<M, PartitionSpec<D...>> {
-  static constexpr OpenSharding make() {
-    OpenSharding s(Lower<M, PartitionSpec<typename Choose<std::is_same_v<D, Open>>::template type<
-                                Replicated, D>...>>::value);
-    int d = 0;
-    ((s.dims[d++].open = std::is_same_v<D, Open>), ...);
-    return s;
-  }
-  static constexpr OpenSharding value = make();
-};
-}  // namespace detail
 }  // namespace tessera

@@ -21,8 +21,8 @@ namespace tessera {
 struct Replicated {};
 using _ = Replicated;
 
-/// A dimension of which nothing is said: an entry of the spec that constrain states
-/// (spec/open_sharding.hpp), and of no tensor's.
+/// A dimension of which nothing is said: how it is split is chosen (program/choice.hpp). A tensor's
+/// type promises its other entries, and x.sharding() says how the open ones are split.
 struct Open {};
 
 /// Several axes on one dimension; the first is the major one.
@@ -90,8 +90,8 @@ struct CanonicalSpec<PartitionSpec<Done...>, First, Rest...>
                 "dimension and then at most one Unreduced<Kind, axes...>; put it last");
 };
 
-// Written by lowering for an axis that the mesh does not have, and for a dimension that is Open.
-inline constexpr int unknown_axis = 15, open_axis = 14;
+// Written by lowering for an axis that the mesh does not have.
+inline constexpr int unknown_axis = 15;
 
 template <class M, class A> constexpr int index_or_unknown() {
   return M::template index<A> >= 0 ? M::template index<A> : unknown_axis;
@@ -149,6 +149,14 @@ template <class M, class Provider, int D> struct DimOf<M, Provider, D, std::inde
 template <class M, class Provider, int D> struct DimOf<M, Provider, D, std::index_sequence<0>> {
   using type = typename M::template axis<Provider::value[D][0]>;
 };
+template <class M, class Provider, int D>
+struct DimOf<M, Provider, D, std::make_index_sequence<max_axes + 1>> {
+  using type = Open;
+};
+/// Returns the number of a dimension's axes; one that is Open counts as more than there can be.
+constexpr std::size_t axes_in_type(const AxisList& axes) {
+  return static_cast<std::size_t>(is_open(axes) ? max_axes + 1 : axes.size());
+}
 template <class M, class Provider, int D, std::size_t... I>
 struct DimOf<M, Provider, D, std::index_sequence<I...>> {
   using type = Axes<typename M::template axis<Provider::value[D][static_cast<int>(I)]>...>;
@@ -177,8 +185,8 @@ struct SpecOf<M, Provider, std::index_sequence<D...>, std::index_sequence<I...>>
   using type = typename CanonicalSpec<
       PartitionSpec<>,
       typename DimOf<M, Provider, static_cast<int>(D),
-                     std::make_index_sequence<static_cast<std::size_t>(
-                         Provider::value[static_cast<int>(D)].size())>>::type...,
+                     std::make_index_sequence<axes_in_type(
+                         Provider::value[static_cast<int>(D)])>>::type...,
       Unreduced<reduction_tag<Provider::value.reduction>,
                 typename M::template axis<nth_axis(Provider::value.partial,
                                                    static_cast<int>(I))>...>>::type;
@@ -190,7 +198,9 @@ using spec_of = typename detail::SpecOf<
     M, Provider, std::make_index_sequence<static_cast<std::size_t>(Provider::value.rank())>,
     std::make_index_sequence<static_cast<std::size_t>(Provider::value.partial.size())>>::type;
 
-template <class M, class S> constexpr Verdict check_spec() { return check(lower<M, S>(), M::rank); }
+template <class M, class S> constexpr Verdict check_spec() {
+  return check(whole_where_open(lower<M, S>()), M::rank);
+}
 template <class M, class S> consteval bool demand_spec() {
   constexpr Verdict verdict = check_spec<M, S>();
   if constexpr (!verdict.ok()) return InvalidOperator<verdict.rule, S, M>::said();

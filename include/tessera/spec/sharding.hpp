@@ -22,6 +22,11 @@ namespace detail {
 template <> inline constexpr Limit list_limit<AxisList, max_dims> = Limit::dimensions;
 }  // namespace detail
 
+namespace detail {
+/// Stands in the list of a dimension that a tensor's type leaves Open; no mesh has this axis.
+inline constexpr int open_axis = 14;
+}  // namespace detail
+
 struct Sharding {
   FixedVector<AxisList, max_dims> dims;
   AxisSet partial;                        ///< values must still be combined over these axes
@@ -59,6 +64,38 @@ struct Sharding {
   constexpr bool operator==(const Sharding&) const = default;
 };
 
+namespace detail {
+/// A type's sharding may have dimensions that are Open: each of them is the list {open_axis}.
+constexpr bool is_open(const AxisList& axes) { return axes.contains(open_axis); }
+constexpr bool has_open(const Sharding& s) {
+  for (int d = 0; d < s.rank(); ++d)
+    if (is_open(s[d])) return true;
+  return false;
+}
+/// Returns the sharding whose open dimensions are whole.
+constexpr Sharding whole_where_open(Sharding s) {
+  for (int d = 0; d < s.rank(); ++d)
+    if (is_open(s[d])) s[d] = AxisList{};
+  return s;
+}
+/// Returns whether a sharding, or a type of other open dimensions, is as a type promises.
+constexpr bool keeps(const Sharding& s, const Sharding& promised) {
+  if (s.rank() != promised.rank() || s.partial != promised.partial ||
+      s.reduction != promised.reduction)
+    return false;
+  for (int d = 0; d < s.rank(); ++d)
+    if (!is_open(promised[d]) && s[d] != promised[d]) return false;
+  return true;
+}
+/// Returns the sharding whose open dimensions are split as in `like`, as far as their axes are free.
+constexpr Sharding filled(const Sharding& promised, const Sharding& like) {
+  Sharding s = whole_where_open(promised);
+  for (int d = 0; d < s.rank(); ++d)
+    if (is_open(promised[d])) s[d] = like[d].without(s.used() | s.partial);
+  return s;
+}
+}  // namespace detail
+
 /// The facts about a tensor that decide its communication: element type, global extents, sharding.
 struct TensorDesc {
   DType type = DType::f32;
@@ -71,6 +108,7 @@ struct TensorDesc {
 /// Returns "P<data,_,Axes<model,expert>,Unreduced<Sum,pipe>>".
 inline std::string to_string(const Sharding& s, const AxisNames& names) {
   const auto name = [&](int axis) {
+    if (axis == detail::open_axis) return std::string("Open");
     return axis < names.size() ? std::string(names[axis]) : "axis" + std::to_string(axis);
   };
   std::string text = "P<";

@@ -59,7 +59,9 @@ template <class T, class M, class S> struct TensorFacts<ShardedTensor<T, M, S>> 
   static_assert(demand_spec<M, S>());
   using value_type = typename ElementsOf<T>::type;  // T
   using mesh_type = M;
+  /// Returns what the type says; a dimension that it leaves open is {open_axis}.
   static constexpr const Sharding& sharding() { return lower<M, S>(); }
+  static constexpr bool open = has_open(lower<M, S>());
   static constexpr int rank = lower<M, S>().rank();
 };
 }  // namespace detail
@@ -67,6 +69,10 @@ template <class T, class M, class S> struct TensorFacts<ShardedTensor<T, M, S>> 
 /// X is a ShardedTensor, or one stored with its halo (op/halo/halo_tensor.hpp).
 template <class X>
 concept TypedTensor = detail::IsShardedTensor<X>::value;
+
+/// X is a ShardedTensor of which some dimensions are Open.
+template <class X>
+concept OpenTensor = TypedTensor<X> && detail::TensorFacts<X>::open;
 
 template <TypedTensor A> class HaloTensor;
 

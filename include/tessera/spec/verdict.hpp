@@ -16,13 +16,13 @@
 namespace tessera {
 
 /// Returns the first rule that `s` breaks on a mesh of `axes` axes. Lowering writes 15 for an axis
-/// that it did not find, and 14 for a dimension that is Open.
+/// that it did not find, and detail::open_axis for a dimension that is Open.
 constexpr Verdict check(const Sharding& s, int axes) {
   AxisSet used;
   for (int d = 0; d < s.rank(); ++d)
     for (int i = 0; i < s[d].size(); ++i) {
       const int axis = s[d][i];
-      if (axis == 14) return {.rule = Rule::nothing_open, .dim = d};
+      if (axis == detail::open_axis) return {.rule = Rule::nothing_open, .dim = d};
       if (axis >= axes) return {.rule = Rule::axis_in_mesh, .axis = axis, .dim = d};
       if (used.contains(axis)) return {.rule = Rule::axis_used_once, .axis = axis, .dim = d};
       used.insert(axis);

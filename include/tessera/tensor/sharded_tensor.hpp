@@ -7,7 +7,12 @@
 ///     template <class... Dims> using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
 ///     Tensor<data, _, model> x = zeros<Tensor<data, _, model>>(mesh, 8, 512, 5120);
 ///
-/// Laws: lower<M, S>() == x.sharding(); copies share the block.
+///     ShardedTensor<float, Grid, P<data, Open>> h = x;     // how dimension 1 is split is chosen
+///
+/// A type whose spec has Open entries promises the others; x.sharding() is the truth. Operators on
+/// such tensors are for functions whose shardings are chosen (program/choice.hpp).
+///
+/// Laws: lower<M, S>() == x.sharding(), but for what is open; copies share the block.
 #include <array>
 #include <type_traits>
 #include <utility>
@@ -29,6 +34,27 @@ inline void require_by_itself(const TensorCore& core, Where where) {
         "and is not contiguous; use view() or interior() of the halo tensor, or a copy of it by "
         "tensor()",
         where);
+}
+
+/// Returns the tensor of an open type that promises `promised`. Throws ShardingError where it lies
+/// otherwise.
+inline TensorCore kept_promise(const TensorCore& core, const Sharding& promised,
+                               Where where = {}) {
+  if (!core.defined()) return core;
+  if (!keeps(core.sharding(), promised)) {
+    const AxisNames names = core.mesh()->names();
+    throw ShardingError("a tensor that lies " + to_string(core.sharding(), names) +
+                            " is given the type of " + to_string(promised, names) +
+                            "; a type may leave dimensions open, and what it states is true; "
+                            "reshard the tensor first, or leave those dimensions open",
+                        where);
+  }
+  return core.as_open();
+}
+
+/// Whether a tensor of spec From is one of spec To, which has open entries, as it lies.
+template <class M, class From, class To> constexpr bool opens() {
+  return keeps(lower<M, From>(), lower<M, To>());
 }
 
 /// Says that a tensor has no elements by index. A base class, so that no tensor's type pays for it.
@@ -69,18 +95,27 @@ template <class T, class M, class S> class ShardedTensor : public detail::Elemen
   using spec = S;
   static constexpr int rank = detail::lower<M, S>().rank();
   static constexpr bool unfinished = !detail::lower<M, S>().partial.empty();
+  static constexpr bool open = detail::has_open(detail::lower<M, S>());
 
   ShardedTensor() = default;
-  /// Wraps an erased tensor that has this element type and sharding.
+  /// Wraps an erased tensor that has this element type and sharding. Throws ShardingError for one
+  /// that does not lie as an open type promises.
   explicit ShardedTensor(TensorCore core) : core_(std::move(core)) {
     detail::require_by_itself(core_, {});
     detail::use_tensor_of<value_type>();
+    if constexpr (open) core_ = detail::kept_promise(core_, detail::lower<M, S>());
   }
+  /// A tensor whose type agrees with this one's closed entries is one of this open type as it lies.
+  template <class ItsSpec>
+    requires(open && !std::is_same_v<ItsSpec, S> && detail::opens<M, ItsSpec, S>())
+  ShardedTensor(const ShardedTensor<T, M, ItsSpec>& x) : core_(x.core().as_open()) {}
   /// A tensor does not turn into one of another spec, mesh or element type by itself: that would be
   /// hidden communication, or a hidden loss. Deleted, so that the compiler reports it at the
   /// return; the line of the declaration is part of its message.
   template <class Other, class ItsMesh, class ItsSpec>
-    requires(Element<T> && !detail::unfounded_spec<ItsSpec>)
+    requires(Element<T> && !detail::unfounded_spec<ItsSpec> &&
+             (!open || !std::is_same_v<Other, T> || !std::is_same_v<ItsMesh, M> ||
+              !detail::opens<M, ItsSpec, S>()))
   // clang-format off
   ShardedTensor(const ShardedTensor<Other, ItsMesh, ItsSpec>&) = delete;  // [tessera] the tensor has another spec, mesh or element type than is declared; nothing is resharded or converted unseen; reshard<P<...>>(x) or cast<T>(x), or declare its own P<...>
   // clang-format on
@@ -95,7 +130,8 @@ template <class T, class M, class S> class ShardedTensor : public detail::Elemen
   const Extents& extents() const { return core_.extents(); }
   Index extent(int d) const { return core_.extents()[d]; }
   Index size() const { return volume(core_.extents()); }
-  static constexpr const Sharding& sharding() { return detail::lower<M, S>(); }
+  static constexpr const Sharding& sharding() requires(!open) { return detail::lower<M, S>(); }
+  const Sharding& sharding() const requires(open) { return core_.sharding(); }
   const TensorDesc& desc() const { return core_.desc(); }
   Box box() const { return core_.box(); }
   Index local_size() const { return core_.local_size(); }
@@ -131,7 +167,7 @@ class DynamicTensor : public detail::ElementsByIndex {
   explicit DynamicTensor(TensorCore core) : core_(std::move(core)) {}
   template <class T, class M, class S>
   DynamicTensor(const ShardedTensor<T, M, S>& typed)
-      : core_(typed.core()) {}  // NOLINT: a typed tensor is a dynamic one
+      : core_(typed.core().as_closed()) {}  // NOLINT: a typed tensor is a dynamic one
 
   const TensorCore& core() const { return core_; }
   bool defined() const { return core_.defined(); }
@@ -167,11 +203,12 @@ class DynamicTensor : public detail::ElementsByIndex {
 template <class Tensor> Tensor as(const DynamicTensor& tensor, Where where = Where::here()) {
   const TensorDesc& desc = tensor.desc();
   const AxisNames names = tensor.core().mesh()->names();
-  if (desc.type != dtype_of<typename Tensor::value_type> || !(desc.sharding == Tensor::sharding()))
+  const Sharding& promised = detail::TensorFacts<Tensor>::sharding();
+  if (desc.type != dtype_of<typename Tensor::value_type> || !detail::keeps(desc.sharding, promised))
     throw ShardingError("a tensor of " + std::string(name_of(desc.type)) + " sharded " +
                             to_string(desc.sharding, names) + " is read as " +
                             std::string(name_of(dtype_of<typename Tensor::value_type>)) +
-                            " sharded " + to_string(Tensor::sharding(), names) +
+                            " sharded " + to_string(promised, names) +
                             "; reshard it first, or name its own type",
                         where);
   detail::require_by_itself(tensor.core(), where);

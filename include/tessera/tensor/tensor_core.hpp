@@ -19,6 +19,7 @@
 #include <tessera/kernel/lane_use.hpp>
 #include <tessera/spec/halo.hpp>
 #include <tessera/spec/sharding.hpp>
+#include <tessera/spec/typed_tensor.hpp>
 #include <tessera/spec/verdict.hpp>
 #include <tessera/tensor/detail/block_pool.hpp>
 
@@ -189,6 +190,12 @@ template <class Tensor> consteval bool demand_made() {
   if constexpr (Tensor::unfinished) return InvalidOperator<Rule::made_finished, Tensor>::said();
   return true;
 }
+/// Returns the sharding of such a tensor, whose type leaves nothing open.
+template <class Tensor> constexpr const Sharding& made_sharding() {
+  static_assert(demand_made<Tensor>());
+  if constexpr (Tensor::open) static_assert(InvalidOperator<Rule::nothing_open, Tensor>::said());
+  return TensorFacts<Tensor>::sharding();
+}
 }  // namespace detail
 
 class TensorCore {
@@ -238,6 +245,12 @@ class TensorCore {
   const Sharding& sharding() const { return desc_.sharding; }
   int rank() const { return desc_.rank(); }
   bool dry() const { return mesh()->dry(); }
+  /// Returns whether its type leaves dimensions open, so that operators on it are for functions
+  /// whose shardings are chosen alone.
+  bool open() const { return open_; }
+  /// Return the same tensor as one of an open type, and as one whose sharding is all there is.
+  TensorCore as_open() const { return with_open(true); }
+  TensorCore as_closed() const { return with_open(false); }
   const std::shared_ptr<detail::Storage>& storage() const { return storage_; }
 
   /// Returns the box of global indices that this process owns.
@@ -283,8 +296,15 @@ class TensorCore {
   }
 
  private:
+  TensorCore with_open(bool open) const {
+    TensorCore same = *this;
+    same.open_ = open;
+    return same;
+  }
+
   std::shared_ptr<MeshCore> mesh_;
   TensorDesc desc_;
   std::shared_ptr<detail::Storage> storage_;
+  bool open_ = false;
 };
 }  // namespace tessera

@@ -36,7 +36,8 @@ inline Spans causal_tiles(Index queries, const AttentionOptions& options) {
 /// Whether tiles send no more than all at once: sequences and elements of heads are whole, and what
 /// else is split is so in keys and values too, whose gradients are then sums of a process's own.
 template <TypedTensor Q, TypedTensor K, TypedTensor V> constexpr bool tiles_allowed() {
-  const Sharding q = Q::sharding(), k = K::sharding(), v = V::sharding();
+  const Sharding q = TensorFacts<Q>::sharding(), k = TensorFacts<K>::sharding(),
+                 v = TensorFacts<V>::sharding();
   const AxisSet whole = q[1].set() | q[4].set() | k[1].set() | k[3].set() | v[1].set() | v[3].set();
   const AxisSet heads = q[0].set() | q[2].set() | q[3].set();
   return whole == AxisSet{} && heads - (k[0].set() | k[2].set()) == AxisSet{} &&
@@ -145,11 +146,11 @@ HeadsOf<Q, K, V> attended_in_tiles(const Spans& spans, const Q& queries, const K
                                    const V& values, const AttentionOptions& options, Where where) {
   using Y = HeadsOf<Q, K, V>;
   const Extents &n = queries.extents(), all{n[0], n[2], n[3], n[1], keys.extents()[1]};
-  const CausalTiles<typename Q::value_type> tiles(spans, all, options, ScoresOf<Q, K>::sharding(),
-                                                  where);
+  const CausalTiles<typename Q::value_type> tiles(spans, all, options,
+                                                  scores_sharding(queries, keys), where);
   const auto forward = [tiles](const Q& q, const K& k, const V& v) {
     std::vector<DynamicTensor> weights;
-    const Y heads(tiles.forward(q, k, v, Y::sharding(), weights).core());
+    const Y heads(tiles.forward(q, k, v, heads_sharding<Y>(q), weights).core());
     return with_saved(heads, q, k, v, heads, weights);
   };
   const auto back = [tiles](const Y& dy, const Q& q, const K& k, const V& v, const Y& heads,

@@ -58,7 +58,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
                       "dynamic tensor; give Optimizer<Rule, UpdatePolicy> a value");
         policy_ = Policy::template on<typename Tensor::mesh_type>();
       }
-      add_weight(path, weight.core(), where);
+      add_weight(path, weight.core().as_closed(), where);
     };
     for_each_named_tensor(add, weights);
     if (weights_.empty())
@@ -92,12 +92,12 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     std::vector<TensorCore> given;
     std::vector<InTree> olds;
     const auto take = [&](auto& one) {
-      olds.push_back({one.core(), [&one](const TensorCore& made) {
+      olds.push_back({one.core().as_closed(), [&one](const TensorCore& made) {
                         one = std::remove_cvref_t<decltype(one)>(made);
                       }});
     };
     for_each_tensor(take, weights);
-    for_each_tensor([&](const auto& one) { given.push_back(one.core()); }, gradients);
+    for_each_tensor([&](const auto& one) { given.push_back(one.core().as_closed()); }, gradients);
     update(std::move(olds), given, {"optimizer step", where});
   }
 

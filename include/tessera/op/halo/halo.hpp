@@ -280,7 +280,7 @@ HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Ex
                         detail::GivenElement<typename A::value_type> value = {},
                         Where where = Where::here()) {
   const Halo halo = detail::HaloBy<A, D...>::halo(low, high, boundary, where);
-  const TensorDesc desc{dtype_of<typename A::value_type>, extents, A::sharding()};
+  const TensorDesc desc{dtype_of<typename A::value_type>, extents, detail::made_sharding<A>()};
   const detail::CallSite site{"make_halo", where};
   const typename A::value_type element = value.at(site);
   detail::use_tensor_of<typename A::value_type>();

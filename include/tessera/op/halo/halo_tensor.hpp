@@ -248,7 +248,7 @@ template <TypedTensor A> class HaloTensor : public DynamicHaloTensor {
 
   Index extent(int d) const { return extents()[d]; }
   Index size() const { return volume(extents()); }
-  static constexpr const Sharding& sharding() { return A::sharding(); }
+  static constexpr const Sharding& sharding() { return detail::TensorFacts<A>::sharding(); }
   /// Members of a ShardedTensor that a HaloTensor lacks.
   template <class Never = void> value_type* data(Where = {}) const {
     static_assert(!std::is_void_v<Never>,

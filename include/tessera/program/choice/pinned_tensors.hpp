@@ -28,6 +28,11 @@ class PinnedTensors {
     for (const TensorPin& pin : further) add(pin);
   }
   bool pinned(int t) const { return !pins(t).empty(); }
+  /// Returns whether the type of a tensor leaves it open.
+  bool open(int t) const {
+    return std::any_of(pins(t).begin(), pins(t).end(),
+                       [](const TensorPin& pin) { return pin.opens; });
+  }
   bool allow(int t, const Sharding& s) const {
     return std::all_of(pins(t).begin(), pins(t).end(),
                        [&](const TensorPin& pin) { return pin.to.allows(s, program_.mesh); });

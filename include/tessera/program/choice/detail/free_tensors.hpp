@@ -90,7 +90,9 @@ class FreeTensors : protected ProgramEdit {
       if (tensor.made < 0 && options_of_choice_.open_arguments)
         free_[static_cast<std::size_t>(t)] = true;
       const bool kept = tensor.made >= 0 && tensor.last >= program_.size();
-      if (tensor.adopted || (kept && !options_of_choice_.open_results))
+      const bool open = pins_.open(t);
+      if (tensor.made < 0 && open) free_[static_cast<std::size_t>(t)] = true;
+      if (tensor.adopted || (kept && !options_of_choice_.open_results && !open))
         free_[static_cast<std::size_t>(t)] = false;
     }
     for (int i = 0; i < program_.size(); ++i) {
