@@ -58,7 +58,6 @@ template <class Error, class F> std::string error_of(const F& f) {
   }
   return {};
 }
-template <class X, class Expected> void is(const Expected&) {}
 }  // namespace
 
 TEST_CASE("a result's type is open where it depends on an open entry, and closed elsewhere") {
@@ -86,7 +85,7 @@ TEST_CASE("a result's type is open where it depends on an open entry, and closed
   CHECK(is(einsum<"bi,ih->bh", P<_, model>>(x, w), Real<_, model>()));
   CHECK(is(einsum<"bi,ih->bh", P<Open, model>>(x, w), Real<Open, model>()));
   CHECK(einsum<"bi,ih->bh", P<Open, data>>(x, w).sharding() == Sharding{{}, {0}});
-  CHECK(is(einsum<"bi,ih,ho->bo">(x, w, w), Real<data, Open>()));
+  CHECK(is(einsum<"bi,ih,ho->bo">(x, w, transpose<"ij->ji">(w)), Real<data, Open>()));
 }
 
 TEST_CASE("a tensor turns into one of an open type that agrees, and back where it lies so") {
@@ -156,7 +155,7 @@ TEST_CASE("a function of open tensors runs as chosen, its arguments born so; alo
       const std::lock_guard lock(mutex);
       CHECK(right);
       CHECK(lies);
-      CHECK(refused.find("\"bi,ih->bh\": a tensor whose type has Open entries") == 0);
+      CHECK(refused.find("bi,ih->bh: a tensor whose type has Open entries") != std::string::npos);
       CHECK(refused.find("open_types.loopback.cpp") != std::string::npos);
       CHECK(plain.find("a tensor whose type has Open entries") != std::string::npos);
     });

@@ -11,7 +11,10 @@
 ///
 /// Laws: the elements depend on the seed, the number of parameters made before, and the index of
 /// the element; so every mesh makes the same model. Communication: none.
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include <tessera/nn/initializer.hpp>
 #include <tessera/op/beside.hpp>
@@ -19,30 +22,76 @@
 
 namespace tessera {
 
+/// How the parameters lie whose types leave that open, in the order in which they are made.
+class ParameterShardings {
+ public:
+  void made(const TensorCore& x) {
+    tensors_.push_back(x);
+    shardings_.push_back(x.sharding());
+  }
+  /// States how a tensor lies that was made. Returns whether it was.
+  bool state(const TensorCore& x, const Sharding& to) {
+    for (std::size_t i = 0; i < tensors_.size(); ++i)
+      if (tensors_[i].storage() == x.storage()) return shardings_[i] = to, true;
+    return false;
+  }
+  /// Returns how parameter `number` lies, counted from 0. Throws UsageError for one that was not
+  /// made before.
+  const Sharding& of(std::uint64_t number, Where where) const {
+    if (number >= shardings_.size())
+      throw UsageError("a model is made of more parameters than the one for which shardings were "
+                       "chosen; make both by the same function",
+                       where);
+    return shardings_[number];
+  }
+
+ private:
+  std::vector<TensorCore> tensors_;
+  std::vector<Sharding> shardings_;
+};
+
 template <class M> class Parameters {
  public:
   Parameters(const ProcessMesh<M>& mesh, std::uint64_t seed) : mesh_(mesh), seed_(seed) {}
 
   const ProcessMesh<M>& mesh() const { return mesh_; }
+  /// Tells `made` of each parameter.
+  void follow(ParameterShardings& made) { made_now_ = &made; }
+  /// Makes parameters of types with Open entries as `shardings` say (nn/born_as.hpp).
+  void place(const ParameterShardings& shardings) { shardings_ = &shardings; }
   /// Returns the next parameter. Throws ShapeError for a wrong number of extents, UsageError for a
   /// constant that is no element.
   template <TypedTensor Tensor>
   Tensor tensor(const Extents& extents, const Initializer& initial, Where where = Where::here()) {
     using T = typename Tensor::value_type;
-    ++made_;
-    if (initial.kind == Initializer::Kind::constant)
-      return full<Tensor>(
-          mesh_, extents,
-          detail::element_of_setting<T>(initial.first, {"a constant parameter", where}), where);
+    [[maybe_unused]] const std::uint64_t number = made_++;
+    const auto made = [&](const MapKernel& kernel, std::string_view label) {
+      const detail::CallSite site{label, where};
+      if constexpr (Tensor::open)
+        if (shardings_ != nullptr)
+          return Tensor(detail::create(mesh_.core(),
+                                       {dtype_of<T>, extents, shardings_->of(number, where)},
+                                       kernel, site));
+      const Tensor tensor = detail::create<Tensor>(mesh_, extents, kernel, site);
+      if (made_now_ != nullptr) made_now_->made(tensor.core());
+      return tensor;
+    };
+    if (initial.kind == Initializer::Kind::constant) {
+      const T value =
+          detail::element_of_setting<T>(initial.first, {"a constant parameter", where});
+      return made(detail::FillRunner<T>::kernel(value), "full");
+    }
     // Seeds of one model are apart by an odd number, so that no two of them meet.
-    return from_function<Tensor>(
-        mesh_, extents, fn::InitialElement<T>{initial, seed_ + made_ * 0x9E37'79B9'7F4A'7C15u},
-        where);
+    using Elements = fn::InitialElement<T>;
+    const Elements elements{initial, seed_ + made_ * 0x9E37'79B9'7F4A'7C15u};
+    return made(detail::IndexFunctionRunner<T, Elements>::kernel(elements), "from_function");
   }
 
  private:
   ProcessMesh<M> mesh_;
   std::uint64_t seed_, made_ = 0;
+  const ParameterShardings* shardings_ = nullptr;
+  ParameterShardings* made_now_ = nullptr;
 };
 
 }  // namespace tessera
