@@ -37,7 +37,8 @@ template <class X, class W> auto feed(const X& x, const W& w) {
   return einsum<"bh,ho->bo">(tanh(einsum<"bi,ih->bh">(x, w.in)), w.out);
 }
 template <class X, class W> auto trained(const X& x, const W& w) {
-  auto [loss, by] = value_and_grad([&](const W& weights) { return mean(square(feed(x, weights))); })(w);
+  auto [loss, by] =
+      value_and_grad([&](const W& weights) { return mean(square(feed(x, weights))); })(w);
   W next = w;
   for_each_tensor([](auto& one, const auto& gradient) { one = one - 0.25 * gradient; }, next, by);
   return std::pair(loss, next);
@@ -112,9 +113,11 @@ TEST_CASE("a choice opens what types leave open, and keeps what they state") {
   const auto x = like<Real<data, _>>(256, 64);
   const auto f = [](const auto& a, const auto& w) { return feed(a, w); };
   const Choice free = choose(f)(x, all, on), kept = choose(f)(x, half, on);
-  const Choice named = choose([](const DynamicTensor& a, const Weights<DynamicTensor, DynamicTensor>& w) {
-    return einsum("bh,ho->bo", tanh(einsum("bi,ih->bh", a, w.in)), w.out);
-  }, {.open_paths = {"1"}, .open_results = true})(
+  const Choice named = choose(
+      [](const DynamicTensor& a, const Weights<DynamicTensor, DynamicTensor>& w) {
+        return einsum("bh,ho->bo", tanh(einsum("bi,ih->bh", a, w.in)), w.out);
+      },
+      {.open_paths = {"1"}, .open_results = true})(
       TensorDesc{DType::f64, {256, 64}, {{0}, {}}},
       Weights<DynamicTensor, DynamicTensor>{all.in, all.out}, on);
   CHECK(free.argument("0") == Sharding{{0}, {}});
@@ -138,8 +141,9 @@ TEST_CASE("a function of open tensors runs as chosen, its arguments born so; alo
       const AllOpen open{whole.in, whole.out};
       const auto step = [](const auto& a, const auto& w) { return trained(a, w); };
       const Choice choice = choose(step)(x, open, mesh);
-      const AllOpen born{as<Real<Open, Open>>(reshard(DynamicTensor(whole.in), choice.argument("1.in"))),
-                         as<Real<Open, Open>>(reshard(DynamicTensor(whole.out), choice.argument("1.out")))};
+      const AllOpen born{
+          as<Real<Open, Open>>(reshard(DynamicTensor(whole.in), choice.argument("1.in"))),
+          as<Real<Open, Open>>(reshard(DynamicTensor(whole.out), choice.argument("1.out")))};
       auto run = compile(step, choice);
       const auto [loss, next] = run(x, born);
       const auto [again, last] = run(x, next);
@@ -147,11 +151,11 @@ TEST_CASE("a function of open tensors runs as chosen, its arguments born so; alo
       const auto [second, at_last] = trained(x, expected);
       const std::string refused = error_of<UsageError>([&] { (void)feed(x, born); });
       const std::string plain = error_of<UsageError>([&] { (void)compile(step)(x, born); });
-      const bool right = std::abs(value(loss) - value(first)) < 1e-9 && near(next.in, expected.in) &&
-                         near(next.out, expected.out) && std::abs(value(again) - value(second)) < 1e-9 &&
-                         near(last.in, at_last.in);
-      const bool lies = next.in.sharding() == born.in.sharding() &&
-                        next.out.sharding() == born.out.sharding();
+      const bool right = std::abs(value(loss) - value(first)) < 1e-9 &&
+                         near(next.in, expected.in) && near(next.out, expected.out) &&
+                         std::abs(value(again) - value(second)) < 1e-9 && near(last.in, at_last.in);
+      const bool lies =
+          next.in.sharding() == born.in.sharding() && next.out.sharding() == born.out.sharding();
       const std::lock_guard lock(mutex);
       CHECK(right);
       CHECK(lies);

@@ -91,5 +91,6 @@ TEST_CASE("tensors that no list of rules splits so are named, and the others hav
   CHECK(nameless.differ == std::vector<int>{0});
   CHECK(nameless.rules.size() == 1);
   // The heavier of two that contradict each other keeps its sharding.
-  CHECK(derive_rules({{{"a"}, Sharding{{0}}, 1}, {{"a"}, Sharding{{1}}, 9}}).differ == std::vector<int>{0});
+  CHECK(derive_rules({{{"a"}, Sharding{{0}}, 1}, {{"a"}, Sharding{{1}}, 9}}).differ ==
+        std::vector<int>{0});
 }

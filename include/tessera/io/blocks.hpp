@@ -57,8 +57,8 @@ Tensor from_blocks(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Ex
                    Where where = Where::here()) {
   using T = typename Tensor::value_type;
   static_assert(detail::demand_made<Tensor>());
-  return Tensor(detail::from_blocks<T>(mesh.core(), {dtype_of<T>, extents, detail::made_sharding<Tensor>()},
-                                       values, where));
+  return Tensor(detail::from_blocks<T>(
+      mesh.core(), {dtype_of<T>, extents, detail::made_sharding<Tensor>()}, values, where));
 }
 template <Element T>
 DynamicTensor from_blocks(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,

@@ -170,9 +170,9 @@ Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::
                 "[tessera] the spec of a tensor to read is Unreduced; a tensor is read finished, "
                 "and only operators leave values Unreduced; drop "
                 "Unreduced from its spec");
-  return Tensor(detail::read_npy(mesh.core(),
-                                 {dtype_of<typename Tensor::value_type>, detail::made_sharding<Tensor>()}, path,
-                                 options, {"read_npy", where, Contract{}}));
+  return Tensor(detail::read_npy(
+      mesh.core(), {dtype_of<typename Tensor::value_type>, detail::made_sharding<Tensor>()}, path,
+      options, {"read_npy", where, Contract{}}));
 }
 /// The same with a sharding that is known only at run time, and the file's own element type.
 template <int = dtypes>  // callers have the kernels of all element types compiled

@@ -83,7 +83,8 @@ Tensor from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Exte
                  Where where = Where::here()) {
   static_assert(detail::demand_made<Tensor>());
   return Tensor(detail::from_root(
-      mesh.core(), {dtype_of<typename Tensor::value_type>, extents, detail::made_sharding<Tensor>()}, root,
+      mesh.core(),
+      {dtype_of<typename Tensor::value_type>, extents, detail::made_sharding<Tensor>()}, root,
       values.data(), static_cast<Index>(values.size()),
       {"from_root", where, detail::free_bound<detail::Into<Tensor>, Bound>()}));
 }

@@ -196,8 +196,8 @@ using HeadsOf = typename TypedEinsum<"bgrst,btgd->bsgrd", Deduced, ScoresOf<Q, K
 template <TypedTensor Q, TypedTensor K> Sharding scores_sharding(const Q& q, const K& k) {
   const Sharding& promised = TensorFacts<ScoresOf<Q, K>>::sharding();
   if constexpr (!ScoresOf<Q, K>::open) return promised;
-  return filled(promised, deduce(parse("bsgrd,btgd->bgrst"),
-                                 {q.core().sharding(), k.core().sharding()}));
+  return filled(promised,
+                deduce(parse("bsgrd,btgd->bgrst"), {q.core().sharding(), k.core().sharding()}));
 }
 template <class Y, TypedTensor Q> Sharding heads_sharding(const Q& q) {
   return filled(TensorFacts<Y>::sharding(), q.core().sharding());

@@ -92,7 +92,7 @@ detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, cons
   detail::require_blocks(options, where);
   detail::use_tensor_of<C>();
   const detail::BlockShardings on(detail::scores_sharding(queries, keys),
-                                   detail::heads_sharding<Y>(queries));
+                                  detail::heads_sharding<Y>(queries));
   const detail::BlockSizes sizes(queries.extents(), keys.extents(), options,
                                  queries.core().mesh()->shape(), on);
   const DynamicTensor mask = detail::whole_mask(valid, on, keys.extent(0), keys.extent(1), where);
@@ -121,8 +121,9 @@ HeadsOf<Q, K, V> attend(const Q& q, const K& k, const V& v, AttentionOptions opt
                         const M& valid, Where where) {
   require_blocks(options, where);
   if (options.block == 0 && options.scores_bytes > 0)
-    options.block = block_within(options, q.extents(), k.extent(1), q.core().mesh()->shape(),
-                                 scores_sharding(q, k), sizeof(ComputeType<typename Q::value_type>));
+    options.block =
+        block_within(options, q.extents(), k.extent(1), q.core().mesh()->shape(),
+                     scores_sharding(q, k), sizeof(ComputeType<typename Q::value_type>));
   if (options.block > 0) return blocked_attention(q, k, v, options, valid, where);
   return without_later(kept(k, valid, where), kept(v, valid, where), options, where,
                        [&](const K& keys, const V& values) -> HeadsOf<Q, K, V> {

@@ -41,8 +41,7 @@ auto born_as(const Choice& choice, std::string_view path, const ProcessMesh<M>& 
         [&](const std::string& within, const auto& x) {
           const std::string name = within.empty() ? own : own + "." + within;
           for (const ProgramArgument& argument : choice.given().arguments())
-            if (argument.path == name)
-              any |= shardings.state(x.core(), choice.argument(name));
+            if (argument.path == name) any |= shardings.state(x.core(), choice.argument(name));
         },
         model);
     if (!any)

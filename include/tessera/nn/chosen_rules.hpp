@@ -67,8 +67,9 @@ struct Renamed<Layer<Under<T, M, R>, More...>> {
 };
 
 template <class Tree, std::size_t I>
-using FieldOf = std::remove_cvref_t<
-    decltype(std::declval<Tree&>().*std::remove_cvref_t<decltype(Tree::fields)>::template member<I>)>;
+using FieldOf =
+    std::remove_cvref_t<decltype(std::declval<Tree&>().*
+                                 std::remove_cvref_t<decltype(Tree::fields)>::template member<I>)>;
 
 /// The names of the elements of a vector, an array or an optional, and of element I of a tuple.
 template <class Names> struct ElementNames { using type = void; };
@@ -82,8 +83,8 @@ using AllNames = std::vector<std::vector<std::string>>;
 
 /// Appends the names of each tensor of a tree, in the tree's order; none where they are not known.
 template <class Given, class Tree> void add_names(const Tree& tree, AllNames& all) {
-  using Names = typename Choose<std::is_void_v<Given>>::template type<typename Renamed<Tree>::type,
-                                                                      Given>;
+  using Names =
+      typename Choose<std::is_void_v<Given>>::template type<typename Renamed<Tree>::type, Given>;
   if constexpr (is_tensor<Tree>) {
     if constexpr (requires { Names::names(); })
       all.push_back(Names::names());
@@ -179,8 +180,8 @@ std::string layer_rules_of(const Choice& choice, std::string_view path, const Mo
     std::string name = fields[i];
     for (char& c : name)
       if (c == '.') c = '_';
-    text += "using " + name + " = " + to_string(tensors[i].sharding, axes) + ";  // " + paths[i] +
-            "\n";
+    text +=
+        "using " + name + " = " + to_string(tensors[i].sharding, axes) + ";  // " + paths[i] + "\n";
   }
   return text;
 }

@@ -55,7 +55,9 @@ inline Index expert_capacity(Index tokens, Index experts, double factor = 1,
 namespace detail {
 /// Specs of tensors with some of the dimensions of A, and whole ones (-1).
 template <class A, int... D> struct DimsOf {
-  static constexpr AxisList side(int d) { return d < 0 ? AxisList{} : TensorFacts<A>::sharding()[d]; }
+  static constexpr AxisList side(int d) {
+    return d < 0 ? AxisList{} : TensorFacts<A>::sharding()[d];
+  }
   static constexpr Sharding value = [] {
     Sharding s;
     (s.dims.push_back(side(D)), ...);

@@ -68,14 +68,16 @@ constexpr AxisList without(const AxisList& axes, const AxisList& others) {
 /// The specs of buffers (E, G, C, M) of tokens X where the groups lie, and where the experts of
 /// weights W (E, M, H) lie: groups keep there the axes that split neither experts nor H.
 template <class X> struct BuffersByGroup {
-  static constexpr Sharding value{{}, TensorFacts<X>::sharding()[0], {}, TensorFacts<X>::sharding()[2]};
+  static constexpr Sharding value{
+      {}, TensorFacts<X>::sharding()[0], {}, TensorFacts<X>::sharding()[2]};
 };
 template <class X, class W> struct BuffersByExpert {
   static constexpr AxisList experts = TensorFacts<W>::sharding()[0];
-  static constexpr Sharding value{experts,
-                                  without(without(TensorFacts<X>::sharding()[0], experts), TensorFacts<W>::sharding()[2]),
-                                  {},
-                                  without(TensorFacts<X>::sharding()[2], experts)};
+  static constexpr Sharding value{
+      experts,
+      without(without(TensorFacts<X>::sharding()[0], experts), TensorFacts<W>::sharding()[2]),
+      {},
+      without(TensorFacts<X>::sharding()[2], experts)};
 };
 template <class X> using ByGroup = spec_of<typename X::mesh_type, BuffersByGroup<X>>;
 template <class X, class W> using ByExpert = spec_of<typename X::mesh_type, BuffersByExpert<X, W>>;

@@ -39,9 +39,10 @@ class ParameterShardings {
   /// made before.
   const Sharding& of(std::uint64_t number, Where where) const {
     if (number >= shardings_.size())
-      throw UsageError("a model is made of more parameters than the one for which shardings were "
-                       "chosen; make both by the same function",
-                       where);
+      throw UsageError(
+          "a model is made of more parameters than the one for which shardings were "
+          "chosen; make both by the same function",
+          where);
     return shardings_[number];
   }
 
@@ -69,16 +70,14 @@ template <class M> class Parameters {
       const detail::CallSite site{label, where};
       if constexpr (Tensor::open)
         if (shardings_ != nullptr)
-          return Tensor(detail::create(mesh_.core(),
-                                       {dtype_of<T>, extents, shardings_->of(number, where)},
-                                       kernel, site));
+          return Tensor(detail::create(
+              mesh_.core(), {dtype_of<T>, extents, shardings_->of(number, where)}, kernel, site));
       const Tensor tensor = detail::create<Tensor>(mesh_, extents, kernel, site);
       if (made_now_ != nullptr) made_now_->made(tensor.core());
       return tensor;
     };
     if (initial.kind == Initializer::Kind::constant) {
-      const T value =
-          detail::element_of_setting<T>(initial.first, {"a constant parameter", where});
+      const T value = detail::element_of_setting<T>(initial.first, {"a constant parameter", where});
       return made(detail::FillRunner<T>::kernel(value), "full");
     }
     // Seeds of one model are apart by an odd number, so that no two of them meet.

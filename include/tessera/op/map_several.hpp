@@ -107,7 +107,8 @@ auto map_several(const F& f, const A&... x) {
   using Results = std::invoke_result_t<const F&, const typename A::value_type&...>;
   using Made = detail::SeveralTensors<Results, typename First::mesh_type, typename First::spec>;
   return Made::of(detail::map_several<typename A::value_type...>(
-      f, {&x.core()...}, detail::TensorFacts<First>::sharding(), {detail::function_name<F>(), Where{}}));
+      f, {&x.core()...}, detail::TensorFacts<First>::sharding(),
+      {detail::function_name<F>(), Where{}}));
 }
 
 /// The same of dynamic tensors of elements T..., one type for each, under the sharding `out`.

@@ -89,10 +89,10 @@ auto matmul(const A& a, const B& b, Where where = Where::here()) {
   if constexpr (A::rank > 0 && B::rank > 0) {
     using Typed =
         detail::Typed<detail::EinsumBy<detail::matmul_equation(A::rank, B::rank)>, Out, A, B>;
-    return typename Typed::result(detail::matmul(Typed::operation.terms, a.core(), b.core(),
-                                                 detail::result_sharding<Typed>(
-                                                     {&a.core(), &b.core()}),
-                                                 {"matmul", where, detail::bound<Typed, Bound>()}));
+    return typename Typed::result(
+        detail::matmul(Typed::operation.terms, a.core(), b.core(),
+                       detail::result_sharding<Typed>({&a.core(), &b.core()}),
+                       {"matmul", where, detail::bound<Typed, Bound>()}));
   } else {
     return detail::Unknown<A>();
   }

@@ -83,8 +83,8 @@ template <class Call, class C> constexpr Contract free_bound() {
     return *bound<Call, C>();
 }
 
-/// Returns how the result of a typed call lies: as its type says, and what that leaves open as it is
-/// deduced from how the operands lie.
+/// Returns how the result of a typed call lies: as its type says, and what that leaves open as it
+/// is deduced from how the operands lie.
 template <class Call> Sharding result_sharding(const OperandList& operands) {
   if constexpr (is_open_call<Call>())
     return filled(Call::operation.out, Call::operation.deduced(descs_of(operands)));

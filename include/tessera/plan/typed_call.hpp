@@ -81,7 +81,8 @@ using Result = ShardedTensor<T, M, SpecWhere<Provider::sound, spec_of<M, Provide
 template <TypedTensor A> constexpr TensorDesc desc_of_type() {
   const DType type = dtype_of<typename TensorFacts<A>::value_type>;
   if constexpr (TensorFacts<A>::open)
-    return {type, Extents(TensorFacts<A>::rank, 5040), whole_where_open(TensorFacts<A>::sharding())};
+    return {type, Extents(TensorFacts<A>::rank, 5040),
+            whole_where_open(TensorFacts<A>::sharding())};
   else
     return {type, Extents(TensorFacts<A>::rank, 5040), TensorFacts<A>::sharding()};
 }
@@ -131,7 +132,8 @@ template <class By, class M, class Out> struct OpenCall {
   }
   /// Calls see(operands, out) once for each open entry, which is followed_axis there.
   template <class See>
-  static constexpr void follow(const TensorDescs& operands, const Shardings& types, const See& see) {
+  static constexpr void follow(const TensorDescs& operands, const Shardings& types,
+                               const See& see) {
     const Sharding out = whole_where_open(stated());
     for (int i = 0; i < types.size(); ++i)
       for (int d = 0; d < types[i].rank(); ++d)
@@ -214,7 +216,7 @@ struct Typed {
 
 /// The same on open tensors: its operation and its results are open where they depend on what is.
 template <class By, class Out, class... A>
-  requires(TypedTensors<A...> && AnyOpen<A...>)
+  requires(TypedTensors<A...>&& AnyOpen<A...>)
 struct Typed<By, Out, A...> {
   using by = By;
   using mesh = typename CommonMesh<TensorFacts<A>...>::type;

@@ -72,6 +72,12 @@ struct TensorPin {
   bool opens = false;
 };
 
+/// An argument and the result that takes its place in the next call: where both are chosen, they
+/// lie alike.
+struct ProgramTie {
+  int argument = -1, result = -1;
+};
+
 /// A tensor of a function's arguments: "1.weight" is field `weight` of the second one.
 struct ProgramArgument {
   int tensor = -1;
@@ -122,6 +128,8 @@ class Program {
   /// The arguments of a function that choose has recorded (run/choose_of.hpp).
   void name_argument(const ProgramArgument& argument) { arguments_.push_back(argument); }
   const std::vector<ProgramArgument>& arguments() const { return arguments_; }
+  void tie(const ProgramTie& tie) { ties_.push_back(tie); }
+  const std::vector<ProgramTie>& ties() const { return ties_; }
   void pin(const TensorPin& pin) { pins_.push_back(pin); }
   const std::vector<TensorPin>& pins() const { return pins_; }
   /// Return an operator and a tensor to be changed.
@@ -279,6 +287,7 @@ class Program {
   detail::CopyOnWrite<std::vector<ProgramTensor>> tensors_;
   detail::CopyOnWrite<std::vector<ProgramLayer>> layers_{std::vector{ProgramLayer{}}};
   std::vector<TensorPin> pins_;
+  std::vector<ProgramTie> ties_;
   std::vector<ProgramArgument> arguments_;
   int layer_ = 0;
 };

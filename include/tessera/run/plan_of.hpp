@@ -78,9 +78,32 @@ template <class T>
 struct HoldsTensors
     : std::bool_constant<is_tensor<T> || HasFields<T> || ElementsHoldTensors<T>::value> {};
 
+/// Calls see(tree) for the trees of tensors of an argument or a result: itself, or those in a tuple
+/// or in a struct of a value and a gradient, beside anything else.
+template <class X, class See> void for_each_tree(const X& x, const See& see) {
+  if constexpr (HoldsTensors<X>::value && !TupleLike<X>) {
+    see(x);
+  } else if constexpr (TupleLike<X>) {
+    std::apply([&](const auto&... one) { (for_each_tree(one, see), ...); }, x);
+  } else if constexpr (requires { x.value, x.gradient; }) {
+    for_each_tree(x.value, see);
+    for_each_tree(x.gradient, see);
+  }
+}
+/// Returns the tensors of open types of a tree.
+template <class Tree> std::vector<TensorCore> open_tensors(const Tree& tree) {
+  std::vector<TensorCore> open;
+  for_each_tensor(
+      [&](const auto& x) {
+        if constexpr (OpenTensor<std::remove_cvref_t<decltype(x)>>)
+          if (x.defined()) open.push_back(x.core());
+      },
+      tree);
+  return open;
+}
 /// Tells the recording which tensors of an argument or a result have open types.
 template <class M, class X> void tell_open(const ProcessMesh<M>& mesh, const X& x) {
-  if constexpr (HoldsTensors<X>::value)
+  for_each_tree(x, [&](const auto& tree) {
     for_each_tensor(
         [&](const auto& tensor) {
           using Tensor = std::remove_cvref_t<decltype(tensor)>;
@@ -89,7 +112,30 @@ template <class M, class X> void tell_open(const ProcessMesh<M>& mesh, const X& 
               mesh.core()->template attachment<Recorder>().pin(
                   tensor.core(), TensorFacts<Tensor>::sharding(), {}, true);
         },
-        x);
+        tree);
+  });
+}
+/// Ties the trees of tensors that a function returns to the argument of their type, whose next
+/// value they are taken for: weights that are returned lie as those that were given. Single tensors
+/// are not tied.
+template <class M, class X, class R>
+void tie_to(const ProcessMesh<M>& mesh, const X& argument, const R& result) {
+  for_each_tree(result, [&](const auto& tree) {
+    using Tree = std::remove_cvref_t<decltype(tree)>;
+    if constexpr (is_tensor<Tree>) {
+    } else if constexpr (std::is_same_v<Tree, X>) {
+      const std::vector<TensorCore> given = open_tensors(argument), next = open_tensors(tree);
+      for (std::size_t i = 0; i < given.size() && given.size() == next.size(); ++i)
+        if (given[i].extents() == next[i].extents())
+          mesh.core()->template attachment<Recorder>().tie(given[i], next[i]);
+    } else if constexpr (HasFields<Tree>) {
+      using All = std::remove_cvref_t<decltype(Tree::fields)>;
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (tie_to(mesh, argument, tree.*All::template member<I>), ...);
+      }
+      (std::make_index_sequence<All::size>{});
+    }
+  });
 }
 
 /// Runs f(arguments...), or f(mesh, arguments...) where f is callable so only, under a Recording.
@@ -120,6 +166,7 @@ Program recorded_until(const ProcessMesh<M>& mesh, const Last& last, const F& f,
   } else {
     const auto result = run();
     tell_open(mesh, result);
+    (tie_to(mesh, arguments, result), ...);
     last(arguments...);
     return recording.take();
   }

@@ -123,6 +123,11 @@ class Recorder {
     const auto known = live_.find(x.storage().get());
     return known == live_.end() || known->second.storage.expired() ? -1 : known->second.tensor;
   }
+  /// Notes that a result takes an argument's place; nothing, where no operator has them.
+  void tie(const TensorCore& argument, const TensorCore& result) {
+    const ProgramTie tie{known(argument), known(result)};
+    if (tie.argument >= 0 && tie.result >= 0 && tie.argument != tie.result) program_.tie(tie);
+  }
   /// Notes what the sharding of a tensor shall be; nothing, where no operator has it.
   void pin(const TensorCore& x, const OpenSharding& to, Where where, bool opens = false) {
     pins_.add(x, to, where, opens);

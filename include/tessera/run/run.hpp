@@ -174,8 +174,9 @@ inline TensorCore run_open(const Request& r) {
     closed.operands.push_back(&known[static_cast<std::size_t>(i)]);
   }
   if (!open) return run(closed);
-  const Operation filled_in = Operation(r.operation)
-                                  .with_result(filled(*stated, r.operation.deduced(descs_of(r.operands))));
+  const Operation filled_in =
+      Operation(r.operation)
+          .with_result(filled(*stated, r.operation.deduced(descs_of(r.operands))));
   closed.operation = filled_in;
   return run(closed);
 }

@@ -4,8 +4,9 @@
 /// The list of rules under which tensors with named dimensions have given shardings
 /// (spec/logical.hpp), where there is one.
 ///
-///     const DerivedRules found = derive_rules({{{"embed", "hidden"}, Sharding{{0}, {1}}, 512 * 96}});
-///     found.rules[0].name == "embed";   found.rules[0].axes == AxisList{0};   found.differ.empty()
+///     const DerivedRules found = derive_rules({{{"embed", "hidden"}, Sharding{{0}, {1}}}});
+///     found.rules[0].name == "embed";
+///     found.rules[0].axes[0] == 0;       // embed over axis 0, hidden over axis 1
 ///
 /// A rule may come next where every tensor to which it applies wants it. It then changes no other
 /// such rule: tensors only lose open dimensions and free axes by it. So rules are taken as long as
@@ -122,9 +123,9 @@ class RuleSearch {
 };
 }  // namespace detail
 
-/// Returns rules in the order in which they stand in a list, and the tensors that differ under them.
-/// Where not all have their shardings under one list, those of least weight that stand against a
-/// rule are given up first.
+/// Returns rules in the order in which they stand in a list, and the tensors that differ under
+/// them. Where not all have their shardings under one list, those of least weight that stand
+/// against a rule are given up first.
 inline DerivedRules derive_rules(const std::vector<NamedSharding>& tensors) {
   return detail::RuleSearch(tensors).run();
 }

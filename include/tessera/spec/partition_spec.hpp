@@ -184,9 +184,9 @@ struct SpecOf<M, Provider, std::index_sequence<D...>, std::index_sequence<I...>>
   // Does not use the alias P: clang would print its arguments in place of the type.
   using type = typename CanonicalSpec<
       PartitionSpec<>,
-      typename DimOf<M, Provider, static_cast<int>(D),
-                     std::make_index_sequence<axes_in_type(
-                         Provider::value[static_cast<int>(D)])>>::type...,
+      typename DimOf<
+          M, Provider, static_cast<int>(D),
+          std::make_index_sequence<axes_in_type(Provider::value[static_cast<int>(D)])>>::type...,
       Unreduced<reduction_tag<Provider::value.reduction>,
                 typename M::template axis<nth_axis(Provider::value.partial,
                                                    static_cast<int>(I))>...>>::type;

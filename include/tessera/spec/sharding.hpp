@@ -87,7 +87,8 @@ constexpr bool keeps(const Sharding& s, const Sharding& promised) {
     if (!is_open(promised[d]) && s[d] != promised[d]) return false;
   return true;
 }
-/// Returns the sharding whose open dimensions are split as in `like`, as far as their axes are free.
+/// Returns the sharding whose open dimensions are split as in `like`, as far as their axes are
+/// free.
 constexpr Sharding filled(const Sharding& promised, const Sharding& like) {
   Sharding s = whole_where_open(promised);
   for (int d = 0; d < s.rank(); ++d)

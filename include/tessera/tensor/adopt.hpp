@@ -43,7 +43,8 @@ Tensor adopt(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents&
   static_assert(!Tensor::unfinished,
                 "[tessera] the spec of an adopted tensor is Unreduced; a tensor is adopted "
                 "finished; drop Unreduced from its spec");
-  const TensorDesc desc{dtype_of<typename Tensor::value_type>, extents, detail::made_sharding<Tensor>()};
+  const TensorDesc desc{dtype_of<typename Tensor::value_type>, extents,
+                        detail::made_sharding<Tensor>()};
   auto owner = std::make_shared<View>(view);
   const TensorCore core = TensorCore::adopt(mesh.core(), desc, owner->data(), owner, where);
   const Extents block = core.box().extents();

@@ -38,8 +38,7 @@ inline void require_by_itself(const TensorCore& core, Where where) {
 
 /// Returns the tensor of an open type that promises `promised`. Throws ShardingError where it lies
 /// otherwise.
-inline TensorCore kept_promise(const TensorCore& core, const Sharding& promised,
-                               Where where = {}) {
+inline TensorCore kept_promise(const TensorCore& core, const Sharding& promised, Where where = {}) {
   if (!core.defined()) return core;
   if (!keeps(core.sharding(), promised)) {
     const AxisNames names = core.mesh()->names();

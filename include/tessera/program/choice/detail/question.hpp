@@ -30,6 +30,7 @@ class ChoiceQuestion : public ChoicePlaces {
     operators_.clear();
     begin();
     for (int t = 0; t < tensors(); ++t) add_tensor(t);
+    for (const ProgramTie& tie : program_.ties()) add_tie(tie);
     for (int i = 0; i < program_.size(); ++i) add_operator(i);
     for (int t = 0; t < tensors() && counts_memory(); ++t) add_memory(t);
     finish();
@@ -60,6 +61,15 @@ class ChoiceQuestion : public ChoicePlaces {
     for (const Sharding& home : homes(t).all)
       for (const Sharding& copy : copies(t).all) costs.push_back(toll_to_copy(t, home, copy));
     add_pair(homes(t).variable, copies(t).variable, costs);
+  }
+  /// A result lies as the argument whose place it takes.
+  void add_tie(const ProgramTie& tie) {
+    if (!is_free(tie.argument) || !is_free(tie.result)) return;
+    std::vector<Cost> costs;
+    for (const Sharding& given : homes(tie.argument).all)
+      for (const Sharding& returned : homes(tie.result).all)
+        costs.push_back(given == returned ? 0 : infeasible);
+    add_pair(homes(tie.argument).variable, homes(tie.result).variable, costs);
   }
   /// Counts what the places of a tensor take up, while it is alive. A free tensor that has a copy
   /// is read from the copy alone, so that it ends where its first reader begins.

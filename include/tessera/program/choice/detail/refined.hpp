@@ -28,6 +28,10 @@ class RefinedChoice {
         operators_of_(question.program().tensors().size()),
         open_(operators_of_.size(), true) {
     const Program& program = question_.program();
+    for (const ProgramTie& tie : program.ties())  // which one tensor alone would break
+      open_[static_cast<std::size_t>(tie.argument)] = open_[static_cast<std::size_t>(tie.result)] =
+          false;
+    alone_ = open_;
     for (int i = 0; i < program.size(); ++i) {
       const ProgramEntry& e = program.entry(i);
       const auto note = [&](int t) {
@@ -59,7 +63,8 @@ class RefinedChoice {
   /// Tensors that share an operator with one that was put elsewhere may pay now.
   void open_around(std::size_t t) {
     const auto open = [&](int other) {
-      if (other >= 0) open_[static_cast<std::size_t>(other)] = true;
+      if (other >= 0)
+        open_[static_cast<std::size_t>(other)] = alone_[static_cast<std::size_t>(other)];
     };
     for (const int i : operators_of_[t]) {
       const ProgramEntry& e = question_.program().entry(i);
@@ -150,6 +155,7 @@ class RefinedChoice {
   Assignment at_;
   std::vector<std::vector<int>> operators_of_;  ///< of each tensor
   std::vector<bool> open_;                      ///< whether a tensor's places are to be tried
+  std::vector<bool> alone_;                     ///< whether they may be, without another's
 };
 
 }  // namespace tessera::detail
