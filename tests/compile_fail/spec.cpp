@@ -11,7 +11,9 @@
 // CASE unreduced_in_the_middle: Unreduced stands in the middle of a spec; .*; put it last
 // CASE unreduced_twice: Unreduced stands in the middle of a spec
 // CASE nine_dimensions: a PartitionSpec has more than 8 entries; a tensor has at most 8 dimensions; merge
-// CASE open_entry: an entry of this PartitionSpec is Open, and a tensor lies somewhere; .*constrain<P<..., Open>>
+// CASE open_result: an entry of this PartitionSpec is Open where nothing is left to choose; a result is open where an operand's type is
+// CASE open_plan: an entry of this PartitionSpec is Open where nothing is left to choose; .* the plan of one operator nowhere
+// CASE open_letter: the result has a letter that no operand has
 // CASE long_equation: an equation has at most 95 characters
 // ERRORS each: 1
 #include <tessera/plan.hpp>
@@ -25,6 +27,8 @@ struct plain {};
 }  // namespace grid
 using grid::data, grid::model, grid::stage;
 using Grid = Mesh<data, model>;
+using Closed = ShardedTensor<float, Grid, P<data, _>>;
+using Partly = ShardedTensor<float, Grid, P<data, Open>>;
 
 #if defined(CASE_wrong_axis)
 static_assert(detail::demand_spec<Grid, P<data, stage>>());
@@ -48,8 +52,14 @@ using Middle = P<Unreduced<Sum, data>, _>;
 using Twice = P<_, Unreduced<Sum, data>, Unreduced<Max, model>>;
 #elif defined(CASE_nine_dimensions)
 static_assert(detail::demand_spec<Grid, P<data, _, _, _, _, _, _, _, _>>());
-#elif defined(CASE_open_entry)
-static_assert(detail::demand_spec<Grid, P<data, Open>>());
+#elif defined(CASE_open_result)
+constexpr auto opened =
+    plan<"ik,kj->ij", P<data, Open>>(like<Closed>(8, 8), like<Closed>(8, 8), sizes<Grid>(2, 4));
+#elif defined(CASE_open_plan)
+constexpr auto opened =
+    plan<"ik,kj->ij">(like<Partly>(8, 8), like<Closed>(8, 8), sizes<Grid>(2, 4));
+#elif defined(CASE_open_letter)
+using Made = detail::TypedEinsum<"ik,kj->iz", Deduced, Partly, Closed>::result;
 #elif defined(CASE_long_equation)
 constexpr Equation e =
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,"
@@ -57,6 +67,8 @@ constexpr Equation e =
 #else
 static_assert(detail::demand_spec<Grid, P<data, model>>());
 static_assert(detail::demand_spec<Grid, P<Axes<model, data>, _>>());
+static_assert(detail::demand_spec<Grid, P<data, Open>>());
+using Made = detail::TypedEinsum<"ik,kj->ij", P<data, Open>, Closed, Partly>::result;
 static_assert(detail::demand_spec<Grid, P<data, Unreduced<Sum, model>>>());
 static_assert(detail::demand_spec<Grid, P<data, _, _, _, _, _, _, _, Unreduced<Sum, model>>>());
 constexpr auto shape = sizes<Grid>(2, 4);

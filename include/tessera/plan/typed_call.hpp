@@ -92,7 +92,7 @@ template <TypedTensor A> constexpr TensorDesc desc_of_type() {
 template <class M, class Out, class Op>
 constexpr Op completed(Op operation, const TensorDescs& operands) {
   if constexpr (!std::is_same_v<Out, Deduced>)
-    operation.out = lower<M, Out>();
+    operation.out = whole_where_open(lower<M, Out>());  // an Open entry has been reported
   else if constexpr (requires { operation.out; })
     operation.out = operation.deduced(operands);
   return operation;
