@@ -16,10 +16,10 @@
 /// Laws: a tensor that is not among `differ` has its sharding under the rules; none is where a list
 /// of rules gives all of them theirs.
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include <tessera/base/math.hpp>
 #include <tessera/spec/logical.hpp>
 #include <tessera/spec/sharding.hpp>
 
@@ -57,9 +57,14 @@ class RuleSearch {
   }
   DerivedRules run() {
     DerivedRules found;
-    for (int next = best(); next >= 0; next = best()) {
-      apply(candidates_[static_cast<std::size_t>(next)]);
-      found.rules.push_back(candidates_[static_cast<std::size_t>(next)]);
+    for (Stand next = cheapest(); next.rule >= 0; next = cheapest()) {
+      const Rule& rule = candidates_[static_cast<std::size_t>(next.rule)];
+      if (next.against <= next.wanting) {
+        apply(rule);
+        found.rules.push_back(rule);
+      } else {
+        give_up(rule);
+      }
     }
     for (std::size_t t = 0; t < tensors_.size(); ++t)
       if (!states_[t].fits) found.differ.push_back(static_cast<int>(t));
@@ -87,32 +92,40 @@ class RuleSearch {
       if (tensors_[t].names[d] == rule.name && !states_[t].closed[d]) return static_cast<int>(d);
     return -1;
   }
-  /// Returns the rule that the least weight of tensors contradicts, of those that one wants; -1:
-  /// all have what they want.
-  int best() const {
-    int best = -1;
-    Index least = std::numeric_limits<Index>::max();
+  bool wants(std::size_t t, int d, const Rule& rule) const {
+    return same(wanted(tensors_[t], static_cast<std::size_t>(d)), rule);
+  }
+  /// A rule, and the weight of the tensors that want it and of those that it would split otherwise.
+  struct Stand {
+    int rule = -1;
+    Index wanting = 0, against = 0;
+    Index loss() const { return min_of(wanting, against); }
+  };
+  /// Returns the rule by which, taken or left, the least weight is given up, of those that a tensor
+  /// wants; no rule where all have what they want.
+  Stand cheapest() const {
+    Stand best;
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
-      Index against = 0, wanting = 0;
-      for (std::size_t t = 0; t < tensors_.size(); ++t) {
-        const int d = states_[t].fits ? applies(candidates_[c], t) : -1;
-        if (d < 0) continue;
-        const bool wants = same(wanted(tensors_[t], static_cast<std::size_t>(d)), candidates_[c]);
-        (wants ? wanting : against) += tensors_[t].weight;
-      }
-      if (wanting == 0 || against >= least) continue;
-      best = static_cast<int>(c);
-      least = against;
+      Stand one{static_cast<int>(c), 0, 0};
+      for (std::size_t t = 0; t < tensors_.size(); ++t)
+        if (const int d = states_[t].fits ? applies(candidates_[c], t) : -1; d >= 0)
+          (wants(t, d, candidates_[c]) ? one.wanting : one.against) += tensors_[t].weight;
+      if (one.wanting > 0 && (best.rule < 0 || one.loss() < best.loss())) best = one;
     }
     return best;
+  }
+  /// Leaves a rule out: those that want it differ.
+  void give_up(const Rule& rule) {
+    for (std::size_t t = 0; t < tensors_.size(); ++t)
+      if (const int d = states_[t].fits ? applies(rule, t) : -1; d >= 0 && wants(t, d, rule))
+        states_[t].fits = false;
   }
   void apply(const Rule& rule) {
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
       const int d = applies(rule, t);
       if (d < 0) continue;
-      const auto at = static_cast<std::size_t>(d);
-      if (!same(wanted(tensors_[t], at), rule)) states_[t].fits = false;
-      states_[t].closed[at] = true;
+      if (!wants(t, d, rule)) states_[t].fits = false;
+      states_[t].closed[static_cast<std::size_t>(d)] = true;
       for (const int axis : rule.axes) states_[t].used.insert(axis);
     }
   }
