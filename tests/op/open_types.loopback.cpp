@@ -89,6 +89,48 @@ TEST_CASE("a result's type is open where it depends on an open entry, and closed
   CHECK(is(einsum<"bi,ih,ho->bo">(x, w, transpose<"ij->ji">(w)), Real<data, Open>()));
 }
 
+TEST_CASE("every typed call takes open tensors, and its result lies as its type promises") {
+  const auto mesh = dry_mesh<Grid>(sizes<Grid>(2, 2));
+  using Ints = ShardedTensor<std::int64_t, Grid, P<Open, Open>>;
+  // The types say nothing, and the tensors lie split in each way: a result that broke a promise
+  // would be an error.
+  const auto call_all = [&](const Real<Open, Open>& x, const Real<Open>& row,
+                            const Real<data, Open>& half) {
+    const Ints ids = zeros<ShardedTensor<std::int64_t, Grid, P<data, _>>>(mesh, 8, 6);
+    (void)matmul(x, transpose<"ij->ji">(half));
+    (void)einsum<"ij,j,ij->i">(x, row, half);
+    (void)map([](double a, double b) { return a - b; }, half, row);
+    (void)map_with_index<"ij->ij">([](const GlobalIndex&, double a) { return a; }, half);
+    (void)where(greater(half, 0.0), half, x);
+    (void)max<"ij->j">(half), (void)any<"ij->i">(greater(x, 0.0)), (void)mean<"ij->j">(half);
+    (void)variance<"ij->i">(half), (void)log_sum_exp<"ij->i">(half), (void)norm(half);
+    (void)layer_norm(half, row, row), (void)rms_norm(half, row);
+    (void)softmax<"ij", 'i'>(half), (void)log_softmax<"ij", 'j'>(half);
+    (void)arg_max<"ij->i">(half), (void)sort<"ij", 'j'>(half), (void)top_k<"ij", 'j'>(half, 2);
+    (void)cumsum<"ij", 'i'>(half), (void)cumprod<"ij", 'j'>(x);
+    (void)take<"ij,ab->abj">(half, ids), (void)take_along_axis<"ij", 'i'>(x, ids);
+    (void)scatter<Sum, "ij,ij->k">(ids, half, {9}), (void)one_hot<double, "ijk", 'k'>(ids, 5);
+    (void)pad(half, {0, 1}, {0, 1}), (void)slice(half, {0, 1}, {8, 5}), (void)roll<1>(half, 2);
+    (void)reverse(half), (void)flip<-1>(half), (void)shift<0>(half, 1);
+    (void)concatenate<0>(half, x), (void)stack<1>(half, x), (void)squeeze<0>(expand_dims<0>(half));
+    (void)broadcast_to<P<_, data, Open>>(half, {3, 8, 6}), (void)reshape<P<Open>>(half, {48});
+    (void)tril(half), (void)cast<float>(half), (void)finish(half), (void)replicate(half);
+    (void)split<0, model>(half), (void)reshard<P<Open, model>>(x), (void)reshard<P<_, _>>(half);
+    (void)dot(row, row);
+    (void)dynamic_slice<"ij", 'i'>(half, {3}, {2});
+    (void)dynamic_update_slice<"ij", 'j'>(half, slice(half, {0, 0}, {8, 2}), {1});
+    (void)reduce_window<Max>(half, {.size = {2, 2}}), (void)finish_together(half, x);
+    auto y = half + x;
+    y += half;
+    y *= 2.0;
+  };
+  const auto x = zeros<Real<_, _>>(mesh, 8, 6);
+  const auto row = zeros<Real<_>>(mesh, 6);
+  call_all(x, row, reshard<P<data, _>>(x));
+  call_all(reshard<P<model, data>>(x), reshard<P<data>>(row), reshard<P<data, model>>(x));
+  call_all(reshard<P<_, Axes<data, model>>>(x), reshard<P<model>>(row), reshard<P<data, _>>(x));
+}
+
 TEST_CASE("a tensor turns into one of an open type that agrees, and back where it lies so") {
   const auto mesh = dry_mesh<Grid>(sizes<Grid>(2, 2));
   const Real<data, model> x = zeros<Real<data, model>>(mesh, 8, 6);

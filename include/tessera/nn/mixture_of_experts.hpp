@@ -59,11 +59,9 @@ template <class X, class Logits> struct Mixture {
 
 namespace detail {
 
+/// Returns the axes that are not among others; what is open stays so.
 constexpr AxisList without(const AxisList& axes, const AxisList& others) {
-  AxisList rest;
-  for (int i = 0; i < axes.size(); ++i)
-    if (!others.contains(axes[i])) rest.push_back(axes[i]);
-  return rest;
+  return is_open(axes) ? axes : axes.without(others.set());
 }
 /// The specs of buffers (E, G, C, M) of tokens X where the groups lie, and where the experts of
 /// weights W (E, M, H) lie: groups keep there the axes that split neither experts nor H.

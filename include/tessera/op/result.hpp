@@ -40,20 +40,22 @@ template <class N> struct BrokenContract<Accepts<NoContract>, N> {
   }
 };
 
-/// Returns what a call needs on a mesh, under a contract.
-template <class Call>
-constexpr Contract typed_needs(const MeshShape& mesh, const Contract& contract) {
-  if constexpr (requires { Call::operation; })
-    return Call::verdict.ok() ? needs(Call::operation, Call::operands, mesh, contract)
-                              : Contract::nothing();
-  else
-    return Call::needs(mesh, contract);
-}
-
 /// Whether a call has open operands, so that its needs are known when it runs.
 template <class Call> constexpr bool is_open_call() {
   if constexpr (requires { Call::open; }) return Call::open;
   return false;
+}
+
+/// Returns what a call needs on a mesh, under a contract.
+template <class Call>
+constexpr Contract typed_needs(const MeshShape& mesh, const Contract& contract) {
+  if constexpr (is_open_call<Call>())
+    return Contract::nothing();
+  else if constexpr (requires { Call::operation; })
+    return Call::verdict.ok() ? needs(Call::operation, Call::operands, mesh, contract)
+                              : Contract::nothing();
+  else
+    return Call::needs(mesh, contract);
 }
 
 /// Returns contract C of a call, for the planner; the call does not compile when no plan keeps it.
@@ -61,7 +63,7 @@ template <class Call> constexpr bool is_open_call() {
 template <class Call, class C> constexpr std::optional<Contract> bound() {
   using M = typename Call::mesh;
   constexpr Contract contract = contract_of<M, C>();
-  if constexpr (contract.bounded() && !is_open_call<Call>()) {
+  if constexpr (contract.bounded()) {
     constexpr bool kept = contract.covers(typed_needs<Call>(stand_in_mesh<M>(), contract));
     if constexpr (!kept) {
       constexpr Contract usual = typed_needs<Call>(stand_in_mesh<M>(), Contract{});

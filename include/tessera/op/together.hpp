@@ -63,7 +63,7 @@ std::tuple<typename TypedReshard<S, A>::result...> reshard_typed(std::index_sequ
                                                                  const A&... x) {
   using M = typename CommonMesh<A...>::type;
   const std::vector<TensorCore> results = reshard_many(
-      {x.core()...}, {lower<M, S>()...},
+      {x.core()...}, {filled(lower<M, S>(), x.core().sharding())...},
       {"reshard_together", {}, bound<TypedTogether<M, TypedReshard<S, A>...>, Bound>()});
   return typed_results<typename TypedReshard<S, A>::result...>(results, each);
 }

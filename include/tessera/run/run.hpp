@@ -17,6 +17,7 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/run/detail/not_finite.hpp>
 #include <tessera/run/execute.hpp>
+#include <tessera/run/recording.hpp>
 #include <tessera/run/request.hpp>
 #include <tessera/run/started.hpp>
 #include <tessera/run/under_way.hpp>
@@ -174,11 +175,15 @@ inline TensorCore run_open(const Request& r) {
     closed.operands.push_back(&known[static_cast<std::size_t>(i)]);
   }
   if (!open) return run(closed);
-  const Operation filled_in =
+  const Operation known_result =
       Operation(r.operation)
           .with_result(filled(*stated, r.operation.deduced(descs_of(r.operands))));
-  closed.operation = filled_in;
-  return run(closed);
+  closed.operation = known_result;
+  if (r.operation.kind() != OperatorKind::reshard) return run(closed);
+  closed.site.label = "reshard to open";  // a move that may end elsewhere
+  const TensorCore made = run(closed);
+  pin_tensor(made, OpenSharding(*stated), r.site.where);
+  return made;
 }
 
 TESSERA_FUNCTION TensorCore run(const Request& r) {
