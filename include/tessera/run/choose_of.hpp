@@ -12,6 +12,7 @@
 /// "1.weight", by which explain names them and ChooseOptions::open_paths opens them.
 ///
 /// Laws: choose(f)(a...) is the choice of the Program that plan(f)(a...) records.
+#include <array>
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -26,6 +27,72 @@
 
 namespace tessera {
 namespace detail {
+template <class T> struct HoldsTensors;
+template <class T> struct ElementsHoldTensors : std::false_type {};
+template <class... T>
+struct ElementsHoldTensors<std::tuple<T...>> : std::conjunction<HoldsTensors<T>...> {};
+template <class A, class B>
+struct ElementsHoldTensors<std::pair<A, B>> : std::conjunction<HoldsTensors<A>, HoldsTensors<B>> {};
+template <class T, std::size_t N> struct ElementsHoldTensors<std::array<T, N>> : HoldsTensors<T> {};
+template <class T, class Allocator>
+struct ElementsHoldTensors<std::vector<T, Allocator>> : HoldsTensors<T> {};
+/// Whether an argument is a tree of tensors, and not something that the function is given as it is.
+template <class T>
+struct HoldsTensors
+    : std::bool_constant<is_tensor<T> || HasFields<T> || ElementsHoldTensors<T>::value> {};
+
+/// Calls see(tree) for the trees of tensors of an argument or a result: itself, or those in a tuple
+/// or in a struct of a value and a gradient, beside anything else.
+template <class X, class See> void for_each_tree(const X& x, const See& see) {
+  if constexpr (HoldsTensors<X>::value && !TupleLike<X>) {
+    see(x);
+  } else if constexpr (TupleLike<X>) {
+    std::apply([&](const auto&... one) { (for_each_tree(one, see), ...); }, x);
+  } else if constexpr (requires { x.value, x.gradient; }) {
+    for_each_tree(x.value, see);
+    for_each_tree(x.gradient, see);
+  }
+}
+/// Returns the tensors of open types of a tree.
+template <class Tree> std::vector<TensorCore> open_tensors(const Tree& tree) {
+  std::vector<TensorCore> open;
+  for_each_tensor(
+      [&](const auto& x) {
+        if constexpr (OpenTensor<std::remove_cvref_t<decltype(x)>>)
+          if (x.defined()) open.push_back(x.core());
+      },
+      tree);
+  return open;
+}
+/// Tells the recording which tensors of an argument or a result have open types.
+template <class M, class X> void tell_open(const ProcessMesh<M>& mesh, const X& x) {
+  for_each_tree(x, [&](const auto& tree) {
+    for_each_tensor([&](const auto& tensor) { tell_open_tensor(mesh, tensor); }, tree);
+  });
+}
+/// Ties the trees of tensors that a function returns to the argument of their type, whose next
+/// value they are taken for: weights that are returned lie as those that were given. Single tensors
+/// are not tied.
+template <class M, class X, class R>
+void tie_to(const ProcessMesh<M>& mesh, const X& argument, const R& result) {
+  for_each_tree(result, [&](const auto& tree) {
+    using Tree = std::remove_cvref_t<decltype(tree)>;
+    if constexpr (is_tensor<Tree>) {
+    } else if constexpr (std::is_same_v<Tree, X>) {
+      const std::vector<TensorCore> given = open_tensors(argument), next = open_tensors(tree);
+      for (std::size_t i = 0; i < given.size() && given.size() == next.size(); ++i)
+        if (given[i].extents() == next[i].extents())
+          mesh.core()->template attachment<Recorder>().tie(given[i], next[i]);
+    } else if constexpr (HasFields<Tree>) {
+      using All = std::remove_cvref_t<decltype(Tree::fields)>;
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (tie_to(mesh, argument, tree.*All::template member<I>), ...);
+      }
+      (std::make_index_sequence<All::size>{});
+    }
+  });
+}
+
 /// Returns the substitute of an argument on a dry mesh: dry tensors of the same shapes.
 template <class M, class X> decltype(auto) dry_substitute(const ProcessMesh<M>& mesh, const X& x) {
   if constexpr (HoldsTensors<X>::value)
@@ -65,11 +132,23 @@ template <class F> struct ChooseOf {
   }
   template <class M, class... A> Choice chosen(const ProcessMesh<M>& mesh, const A&... a) const {
     std::vector<ProgramArgument> named;
-    Program program = recorded_until(
-        mesh, [&](const auto&... given) { name(mesh, named, given...); }, f, a...);
+    Program program = recorded_beside(mesh, Told{named}, f, a...);
     for (const ProgramArgument& argument : named) program.name_argument(argument);
     return choose(program, plan_options(*mesh.core()), options);
   }
+  /// What the recording is told, and tells.
+  struct Told {
+    std::vector<ProgramArgument>& named;
+    template <class M, class... A> void begin(const ProcessMesh<M>& mesh, const A&... a) const {
+      (tell_open(mesh, a), ...);
+    }
+    template <class M, class R, class... A>
+    void end(const ProcessMesh<M>& mesh, const R& result, const A&... a) const {
+      tell_open(mesh, result);
+      (tie_to(mesh, a, result), ...);
+      name(mesh, named, a...);
+    }
+  };
   /// Names the tensors of arguments that operators have read, while the recording knows them.
   template <class M, class... A>
   static void name(const ProcessMesh<M>& mesh, std::vector<ProgramArgument>& named, const A&... a) {

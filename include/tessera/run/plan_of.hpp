@@ -9,7 +9,6 @@
 ///     Program layer = plan(project)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(64, 64));
 ///
 /// Laws: the dry plan of process r equals the plan that process r executes.
-#include <array>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -19,7 +18,6 @@
 #include <tessera/run/recording.hpp>
 #include <tessera/tensor/process_mesh.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
-#include <tessera/tensor/tree.hpp>
 
 namespace tessera {
 
@@ -64,85 +62,44 @@ std::vector<Tensor> dry_argument(const ProcessMesh<M>& mesh,
   return tensors;
 }
 
-template <class T> struct HoldsTensors;
-template <class T> struct ElementsHoldTensors : std::false_type {};
-template <class... T>
-struct ElementsHoldTensors<std::tuple<T...>> : std::conjunction<HoldsTensors<T>...> {};
-template <class A, class B>
-struct ElementsHoldTensors<std::pair<A, B>> : std::conjunction<HoldsTensors<A>, HoldsTensors<B>> {};
-template <class T, std::size_t N> struct ElementsHoldTensors<std::array<T, N>> : HoldsTensors<T> {};
-template <class T, class Allocator>
-struct ElementsHoldTensors<std::vector<T, Allocator>> : HoldsTensors<T> {};
-/// Whether an argument is a tree of tensors, and not something that the function is given as it is.
-template <class T>
-struct HoldsTensors
-    : std::bool_constant<is_tensor<T> || HasFields<T> || ElementsHoldTensors<T>::value> {};
-
-/// Calls see(tree) for the trees of tensors of an argument or a result: itself, or those in a tuple
-/// or in a struct of a value and a gradient, beside anything else.
-template <class X, class See> void for_each_tree(const X& x, const See& see) {
-  if constexpr (HoldsTensors<X>::value && !TupleLike<X>) {
-    see(x);
-  } else if constexpr (TupleLike<X>) {
-    std::apply([&](const auto&... one) { (for_each_tree(one, see), ...); }, x);
-  } else if constexpr (requires { x.value, x.gradient; }) {
-    for_each_tree(x.value, see);
-    for_each_tree(x.gradient, see);
+/// Tells the recording that a tensor's type leaves it open.
+template <class M, class Tensor>
+void tell_open_tensor(const ProcessMesh<M>& mesh, const Tensor& tensor) {
+  if constexpr (OpenTensor<Tensor>)
+    if (tensor.defined() && tensor.core().mesh() == mesh.core())
+      mesh.core()->template attachment<Recorder>().pin(tensor.core(),
+                                                       TensorFacts<Tensor>::sharding(), {}, true);
+}
+/// What a recording is told beside the operators: the open tensors among arguments, and the result.
+struct TellOpen {
+  template <class M, class... A>
+  void begin(const ProcessMesh<M>& mesh, const A&... arguments) const {
+    (tell(mesh, arguments), ...);
   }
-}
-/// Returns the tensors of open types of a tree.
-template <class Tree> std::vector<TensorCore> open_tensors(const Tree& tree) {
-  std::vector<TensorCore> open;
-  for_each_tensor(
-      [&](const auto& x) {
-        if constexpr (OpenTensor<std::remove_cvref_t<decltype(x)>>)
-          if (x.defined()) open.push_back(x.core());
-      },
-      tree);
-  return open;
-}
-/// Tells the recording which tensors of an argument or a result have open types.
-template <class M, class X> void tell_open(const ProcessMesh<M>& mesh, const X& x) {
-  for_each_tree(x, [&](const auto& tree) {
-    for_each_tensor(
-        [&](const auto& tensor) {
-          using Tensor = std::remove_cvref_t<decltype(tensor)>;
-          if constexpr (OpenTensor<Tensor>)
-            if (tensor.defined() && tensor.core().mesh() == mesh.core())
-              mesh.core()->template attachment<Recorder>().pin(
-                  tensor.core(), TensorFacts<Tensor>::sharding(), {}, true);
-        },
-        tree);
-  });
-}
-/// Ties the trees of tensors that a function returns to the argument of their type, whose next
-/// value they are taken for: weights that are returned lie as those that were given. Single tensors
-/// are not tied.
-template <class M, class X, class R>
-void tie_to(const ProcessMesh<M>& mesh, const X& argument, const R& result) {
-  for_each_tree(result, [&](const auto& tree) {
-    using Tree = std::remove_cvref_t<decltype(tree)>;
-    if constexpr (is_tensor<Tree>) {
-    } else if constexpr (std::is_same_v<Tree, X>) {
-      const std::vector<TensorCore> given = open_tensors(argument), next = open_tensors(tree);
-      for (std::size_t i = 0; i < given.size() && given.size() == next.size(); ++i)
-        if (given[i].extents() == next[i].extents())
-          mesh.core()->template attachment<Recorder>().tie(given[i], next[i]);
-    } else if constexpr (HasFields<Tree>) {
-      using All = std::remove_cvref_t<decltype(Tree::fields)>;
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (tie_to(mesh, argument, tree.*All::template member<I>), ...);
-      }
-      (std::make_index_sequence<All::size>{});
-    }
-  });
-}
+  template <class M, class R, class... A>
+  void end(const ProcessMesh<M>& mesh, const R& result, const A&...) const {
+    tell(mesh, result);
+  }
 
-/// Runs f(arguments...), or f(mesh, arguments...) where f is callable so only, under a Recording.
-/// The result of f lives until the Recording ends; before that, last(arguments...) is called.
-template <class M, class Last, class F, class... A>
-Program recorded_until(const ProcessMesh<M>& mesh, const Last& last, const F& f,
-                       const A&... arguments) {
+ private:
+  template <class M, class X> static void tell(const ProcessMesh<M>& mesh, const X& x) {
+    tell_open_tensor(mesh, x);
+  }
+  template <class M, class Tensor>
+  static void tell(const ProcessMesh<M>& mesh, const std::vector<Tensor>& tensors) {
+    if constexpr (OpenTensor<Tensor>)
+      for (const Tensor& tensor : tensors) tell_open_tensor(mesh, tensor);
+  }
+};
+
+/// The result of a function that returns none.
+struct Nothing {};
+
+/// Runs f(arguments...), or f(mesh, arguments...) where f is callable so only, under a Recording,
+/// which `told` is called for before and after. The result of f lives until the Recording ends.
+template <class M, class Told, class F, class... A>
+Program recorded_beside(const ProcessMesh<M>& mesh, const Told& told, const F& f,
+                        const A&... arguments) {
   using Plain = std::is_invocable<const F&, const A&...>;  // tried first, and alone where it holds
   using WithMesh = std::is_invocable<const F&, const ProcessMesh<M>&, const A&...>;
   static_assert(
@@ -152,7 +109,7 @@ Program recorded_until(const ProcessMesh<M>& mesh, const Last& last, const F& f,
       "each tensor that f takes, other arguments as they are, then the sizes of the mesh; f may "
       "take the mesh itself first");
   Recording recording(mesh);
-  (tell_open(mesh, arguments), ...);
+  told.begin(mesh, arguments...);
   const auto run = [&]() -> decltype(auto) {
     if constexpr (Plain::value)
       return f(arguments...);
@@ -161,20 +118,17 @@ Program recorded_until(const ProcessMesh<M>& mesh, const Last& last, const F& f,
   };
   if constexpr (std::is_void_v<decltype(run())>) {
     run();
-    last(arguments...);
+    told.end(mesh, Nothing{}, arguments...);
     return recording.take();
   } else {
     const auto result = run();
-    tell_open(mesh, result);
-    (tie_to(mesh, arguments, result), ...);
-    last(arguments...);
+    told.end(mesh, result, arguments...);
     return recording.take();
   }
 }
 template <class M, class F, class... A>
 Program recorded(const ProcessMesh<M>& mesh, const F& f, const A&... arguments) {
-  return recorded_until(
-      mesh, [](const auto&...) {}, f, arguments...);
+  return recorded_beside(mesh, TellOpen{}, f, arguments...);
 }
 
 template <class F> struct PlanOf {
