@@ -93,7 +93,7 @@ struct TellOpen {
 };
 
 /// The result of a function that returns none.
-struct Nothing {};
+struct NoResult {};
 
 /// Runs f(arguments...), or f(mesh, arguments...) where f is callable so only, under a Recording,
 /// which `told` is called for before and after. The result of f lives until the Recording ends.
@@ -118,7 +118,7 @@ Program recorded_beside(const ProcessMesh<M>& mesh, const Told& told, const F& f
   };
   if constexpr (std::is_void_v<decltype(run())>) {
     run();
-    told.end(mesh, Nothing{}, arguments...);
+    told.end(mesh, NoResult{}, arguments...);
     return recording.take();
   } else {
     const auto result = run();
