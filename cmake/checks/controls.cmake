@@ -18,7 +18,7 @@ function(finds says file text)
 endfunction()
 
 set(rooms "${CMAKE_COMMAND}" -D "ROOT=${WORK}" -P "${ROOT}/cmake/checks/rooms.cmake")
-finds("room 'plan' may not know room 'op'" include/tessera/plan/plan.hpp "#include <tessera/op/einsum.hpp>\n" ${rooms})
+finds("room 'plan' may not know room 'op'" include/tessera/plan/plan.hpp "#include <tessera/op/product/einsum.hpp>\n" ${rooms})
 finds("'plan/work' may not know 'plan/op'" include/tessera/plan/work/contraction.hpp "#include <tessera/plan/op/scan.hpp>\n" ${rooms})
 finds("'kernel/convolve' may not know 'kernel/sort'" include/tessera/kernel/convolve/convolve.hpp "#include <tessera/kernel/sort/sort.hpp>\n" ${rooms})
 finds("a detail of 'comm/mpi' is for the headers of that folder" include/tessera/comm/dry.hpp
@@ -27,7 +27,7 @@ if(PYTHON)
   set(docstrings "${PYTHON}" "${ROOT}/cmake/docs/docstrings.py" "${WORK}")
   set(silent "\nnamespace tessera {\n/// Returns two, as plan_two does.\nint two();\n}  // namespace tessera\n")
   foreach(says IN ITEMS "two does not say what it throws" "two does not say what it communicates" "two speaks of plan_two")
-    finds("${says}" include/tessera/op/dot.hpp "${silent}" ${docstrings})
+    finds("${says}" include/tessera/op/product/dot.hpp "${silent}" ${docstrings})
   endforeach()
   finds("a table under \"Planted\" without" docs/figures.md "\n## Planted\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
     "${PYTHON}" "${ROOT}/cmake/docs/figures.py" "${WORK}" --check)

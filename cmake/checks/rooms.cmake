@@ -51,8 +51,17 @@ set(comm_parts shared mpi)
 set(comm_shared_parts "")
 set(comm_loopback_parts "")
 set(comm_mpi_parts shared)
-set(op_parts "")
-set(op_halo_parts "")
+set(op_parts call elements product shape)
+set(op_call_parts "")
+set(op_create_parts call)
+set(op_elements_parts call)
+set(op_shape_parts call create elements)
+set(op_product_parts call elements shape)
+set(op_rows_parts call elements product)
+set(op_indexed_parts call create elements)
+set(op_halo_parts call create elements)
+set(base_parts text)
+set(base_text_parts "")
 set(grad_parts adjoint derivatives)
 set(grad_adjoint_parts derivatives)
 set(grad_derivatives_parts "")
@@ -97,7 +106,7 @@ set(comm_promises check complaint dry environment ledger loopback/loopback mesh_
     shared/setting transport wait)
 list(APPEND comm_promises detail/mesh_calls mpi/detail/environment mpi/detail/transport)  # which hold the bodies
 set(kernel_promises fill_index lane map_several use_element)
-set(plan_promises check/check_boxes check/shape_verdict check/verdict convolution deduce einsum equation kind loop operation plan
+set(plan_promises check/check_boxes check/shape_verdict check/verdict convolution deduce einsum equation kind loop operation operation_struct plan
     plan_options process_classes product region/halo region/region_transfer region/shape region/window_settings sort text typed_call
     move/together work/contraction work/instruction work/instruction_list work/instructions
     work/loop_work work/memory)

@@ -8,7 +8,8 @@
 ///
 /// It has meshes, specs, tensors, all operators, plans and programs, drawings and npy files. It
 /// leaves out what a program includes by itself, since it takes long to compile or few use it:
-/// gradients (tessera/grad.hpp); neural networks, with gradients (tessera/nn.hpp); trees of tensors
+/// gradients (tessera/grad.hpp); neural networks, with gradients (tessera/nn.hpp), and those of
+/// which nothing is annotated (nn/born_as.hpp, nn/chosen_rules.hpp); trees of tensors
 /// (tensor/tree.hpp); compiled functions (op/compile.hpp); choices of shardings (run/choose_of.hpp,
 /// io/choice_file.hpp) and their solver (solve/min_marginals.hpp); checkpoints (io/checkpoint.hpp);
 /// traces (run/tracing.hpp, io/trace_file.hpp); functions of elements for kernels of your own
@@ -28,59 +29,59 @@
 #include <tessera/io/progress_bar.hpp>
 #include <tessera/io/root.hpp>
 #include <tessera/op/allclose.hpp>
-#include <tessera/op/arg.hpp>
-#include <tessera/op/arithmetic.hpp>
-#include <tessera/op/associative_scan.hpp>
 #include <tessera/op/async.hpp>
 #include <tessera/op/between.hpp>
-#include <tessera/op/bincount.hpp>
-#include <tessera/op/broadcast.hpp>
-#include <tessera/op/cast.hpp>
-#include <tessera/op/comparison.hpp>
-#include <tessera/op/complex.hpp>
-#include <tessera/op/concatenate.hpp>
 #include <tessera/op/constrain.hpp>
-#include <tessera/op/convolve.hpp>
-#include <tessera/op/create.hpp>
-#include <tessera/op/create_dynamic.hpp>
-#include <tessera/op/create_like.hpp>
-#include <tessera/op/cumulative.hpp>
+#include <tessera/op/create/create.hpp>
+#include <tessera/op/create/create_dynamic.hpp>
+#include <tessera/op/create/create_like.hpp>
+#include <tessera/op/create/sequences.hpp>
 #include <tessera/op/deterministic.hpp>
-#include <tessera/op/dimensions.hpp>
-#include <tessera/op/dot.hpp>
-#include <tessera/op/dynamic_slice.hpp>
-#include <tessera/op/einsum.hpp>
-#include <tessera/op/epilogue.hpp>
-#include <tessera/op/functions.hpp>
+#include <tessera/op/elements/arithmetic.hpp>
+#include <tessera/op/elements/cast.hpp>
+#include <tessera/op/elements/comparison.hpp>
+#include <tessera/op/elements/complex.hpp>
+#include <tessera/op/elements/functions.hpp>
+#include <tessera/op/elements/logic.hpp>
+#include <tessera/op/elements/map_several.hpp>
 #include <tessera/op/halo/halo.hpp>
 #include <tessera/op/halo/halo_tensor.hpp>
-#include <tessera/op/histogram.hpp>
 #include <tessera/op/in_place.hpp>
+#include <tessera/op/indexed/bincount.hpp>
+#include <tessera/op/indexed/histogram.hpp>
+#include <tessera/op/indexed/one_hot.hpp>
+#include <tessera/op/indexed/scatter.hpp>
+#include <tessera/op/indexed/take.hpp>
+#include <tessera/op/indexed/take_along_axis.hpp>
 #include <tessera/op/into.hpp>
-#include <tessera/op/logic.hpp>
-#include <tessera/op/map_several.hpp>
-#include <tessera/op/matmul.hpp>
-#include <tessera/op/normalize.hpp>
-#include <tessera/op/one_hot.hpp>
-#include <tessera/op/pad.hpp>
+#include <tessera/op/product/convolve.hpp>
+#include <tessera/op/product/dot.hpp>
+#include <tessera/op/product/einsum.hpp>
+#include <tessera/op/product/epilogue.hpp>
+#include <tessera/op/product/matmul.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reduce_window.hpp>
-#include <tessera/op/reshape.hpp>
 #include <tessera/op/reshard.hpp>
-#include <tessera/op/roll.hpp>
-#include <tessera/op/scatter.hpp>
-#include <tessera/op/sequences.hpp>
-#include <tessera/op/slice.hpp>
-#include <tessera/op/softmax.hpp>
-#include <tessera/op/sort.hpp>
-#include <tessera/op/statistics.hpp>
-#include <tessera/op/take.hpp>
-#include <tessera/op/take_along_axis.hpp>
+#include <tessera/op/rows/arg.hpp>
+#include <tessera/op/rows/associative_scan.hpp>
+#include <tessera/op/rows/cumulative.hpp>
+#include <tessera/op/rows/normalize.hpp>
+#include <tessera/op/rows/softmax.hpp>
+#include <tessera/op/rows/sort.hpp>
+#include <tessera/op/rows/statistics.hpp>
+#include <tessera/op/rows/top_k.hpp>
+#include <tessera/op/shape/broadcast.hpp>
+#include <tessera/op/shape/concatenate.hpp>
+#include <tessera/op/shape/dimensions.hpp>
+#include <tessera/op/shape/dynamic_slice.hpp>
+#include <tessera/op/shape/pad.hpp>
+#include <tessera/op/shape/reshape.hpp>
+#include <tessera/op/shape/roll.hpp>
+#include <tessera/op/shape/slice.hpp>
+#include <tessera/op/shape/transpose.hpp>
+#include <tessera/op/shape/triangle.hpp>
 #include <tessera/op/to_host.hpp>
 #include <tessera/op/together.hpp>
-#include <tessera/op/top_k.hpp>
-#include <tessera/op/transpose.hpp>
-#include <tessera/op/triangle.hpp>
 #include <tessera/plan.hpp>
 #include <tessera/program/contract.hpp>
 #include <tessera/program/diff.hpp>
@@ -101,5 +102,5 @@
 #include <tessera/grad.hpp>
 #include <tessera/io/trace_file.hpp>  // which a source includes that uses them
 #include <tessera/op/compile.hpp>
-#include <tessera/op/variance.hpp>
+#include <tessera/op/rows/variance.hpp>
 #endif

@@ -8,7 +8,7 @@
 #include <tessera/base/local_work.hpp>
 #include <tessera/base/memory.hpp>
 #include <tessera/base/reduction.hpp>
-#include <tessera/base/type_name.hpp>
+#include <tessera/base/text/type_name.hpp>
 
 using namespace tessera;
 

@@ -45,7 +45,7 @@ template <class T> struct Shift {
   KOKKOS_FUNCTION void operator()(int) const { to(0, 0, 0) = from(i - 1, 0, k); }
 };
 
-/// The functions of op/functions.hpp and its siblings, each in a kernel.
+/// The functions of op/elements/functions.hpp and its siblings, each in a kernel.
 template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
   const auto x = from_function<Tensor<T, data, model>>(mesh, {4, 6}, Ramp{});
   const auto f = sin(x) + cos(x) + tan(x) + asin(x) + acos(x) + atan(x) + sinh(x) + cosh(x) +

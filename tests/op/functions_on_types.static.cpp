@@ -2,7 +2,7 @@
 // Elementwise functions x element types x partial kinds, as verdicts, against a table written by
 // hand.
 #include <tessera/kernel/functions.hpp>
-#include <tessera/op/map.hpp>
+#include <tessera/op/elements/map.hpp>
 
 using namespace tessera;
 

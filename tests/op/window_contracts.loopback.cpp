@@ -8,8 +8,8 @@
 #include <mutex>
 
 #include <tessera/comm/loopback/loopback.hpp>
-#include <tessera/op/convolve.hpp>
 #include <tessera/op/halo/halo.hpp>
+#include <tessera/op/product/convolve.hpp>
 #include <tessera/op/reduce_window.hpp>
 
 #include "support/grid.hpp"

@@ -43,7 +43,8 @@ TESSERA_RULE(5, reduction_defined, sharding, "{first}",
              "the spec is Unreduced by a kind that its elements do not have; numbers have Sum and "
              "Product, ordered ones Max and Min, bool Any and All; name one of these")
 
-// ---- letters and shardings: plan/check/verdict.hpp, row_verdict.hpp, op/take.hpp and its siblings
+// ---- letters and shardings: plan/check/verdict.hpp, row_verdict.hpp, op/indexed/take.hpp and its
+// siblings
 
 TESSERA_RULE(6, equation_readable, sharding, "",
              "the equation cannot be read; write one letter a dimension, commas between operands "
@@ -328,7 +329,7 @@ TESSERA_RULE(89, boxes_cover, shape, "",
              "no process declares {first} of the tensor {second}; together the boxes are the whole "
              "tensor; extend one of them")
 
-// ---- functions on elements: op/function_check.hpp
+// ---- functions on elements: op/elements/function_check.hpp
 
 TESSERA_RULE(90, matrices_last, shape, "dimensions {left}",
              "the tensor has no matrices; a triangle is of matrices, which are the last two "

@@ -7,7 +7,7 @@
 ///
 /// Laws: the values are x's. It is a copy, since gradients tell tensors apart by their memory.
 #include <tessera/kernel/functions/derivative.hpp>
-#include <tessera/op/named_function.hpp>
+#include <tessera/op/elements/named_function.hpp>
 
 namespace tessera {
 namespace fn {

@@ -26,8 +26,8 @@
 #include <tessera/io/detail/pieces.hpp>
 #include <tessera/io/detail/replacement.hpp>
 #include <tessera/io/npy_header.hpp>
+#include <tessera/op/shape/transpose.hpp>
 #include <tessera/op/to_host.hpp>
-#include <tessera/op/transpose.hpp>
 #include <tessera/plan/move/file_blocks.hpp>
 
 namespace tessera {

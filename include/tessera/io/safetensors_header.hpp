@@ -21,8 +21,8 @@
 #include <vector>
 
 #include <tessera/base/dtype.hpp>
-#include <tessera/base/json_text.hpp>
 #include <tessera/base/math.hpp>
+#include <tessera/base/text/json_text.hpp>
 #include <tessera/io/detail/json_reader.hpp>
 
 namespace tessera {

@@ -17,7 +17,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/math.hpp>
-#include <tessera/base/type_name.hpp>
+#include <tessera/base/text/type_name.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera {

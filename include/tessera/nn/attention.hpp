@@ -24,12 +24,12 @@
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/positions.hpp>
 #include <tessera/nn/under.hpp>
-#include <tessera/op/arithmetic.hpp>
-#include <tessera/op/concatenate.hpp>
-#include <tessera/op/dimensions.hpp>
-#include <tessera/op/einsum.hpp>
-#include <tessera/op/map.hpp>
-#include <tessera/op/slice.hpp>
+#include <tessera/op/elements/arithmetic.hpp>
+#include <tessera/op/elements/map.hpp>
+#include <tessera/op/product/einsum.hpp>
+#include <tessera/op/shape/concatenate.hpp>
+#include <tessera/op/shape/dimensions.hpp>
+#include <tessera/op/shape/slice.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {

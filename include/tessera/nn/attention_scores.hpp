@@ -21,10 +21,10 @@
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/nn/detail/letters.hpp>
 #include <tessera/nn/dropout.hpp>
-#include <tessera/op/einsum.hpp>
-#include <tessera/op/map.hpp>
+#include <tessera/op/elements/map.hpp>
+#include <tessera/op/product/einsum.hpp>
 #include <tessera/op/reduce.hpp>
-#include <tessera/op/softmax.hpp>
+#include <tessera/op/rows/softmax.hpp>
 
 namespace tessera {
 

@@ -19,13 +19,13 @@
 #include <tessera/nn/detail/letters.hpp>
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/under.hpp>
-#include <tessera/op/arithmetic.hpp>
-#include <tessera/op/cast.hpp>
-#include <tessera/op/functions.hpp>
-#include <tessera/op/map.hpp>
+#include <tessera/op/elements/arithmetic.hpp>
+#include <tessera/op/elements/cast.hpp>
+#include <tessera/op/elements/functions.hpp>
+#include <tessera/op/elements/map.hpp>
 #include <tessera/op/reduce.hpp>
-#include <tessera/op/statistics.hpp>
-#include <tessera/op/variance.hpp>
+#include <tessera/op/rows/statistics.hpp>
+#include <tessera/op/rows/variance.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {

@@ -132,7 +132,8 @@ inline std::string split_text(const FixedVector<int, max_axes>& axes, const Axis
 /// Returns `using Chosen = LayerRules<...>;`, under which the weights of argument `path` of a
 /// choice's function have the chosen shardings, a tree of layers that are templates of an Under.
 /// Those for which no list of rules does so too follow as a spec each, and so does what has no
-/// names. `model` tells the tree's structure; its tensors are not read. Communication: none.
+/// names. `model` tells the tree's structure; its tensors are not read. Communication: none. Throws
+/// nothing.
 template <class Model>
 std::string layer_rules_of(const Choice& choice, std::string_view path, const Model& model) {
   detail::AllNames all;

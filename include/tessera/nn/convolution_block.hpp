@@ -8,7 +8,7 @@
 ///
 /// Laws: equals batch_norm of the convolution, and then the function.
 #include <tessera/nn/batch_norm.hpp>
-#include <tessera/op/convolve.hpp>
+#include <tessera/op/product/convolve.hpp>
 
 namespace tessera {
 

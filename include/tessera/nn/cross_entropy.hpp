@@ -15,13 +15,13 @@
 #include <tessera/grad/custom_gradient.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/nn/detail/letters.hpp>
-#include <tessera/op/arithmetic.hpp>
-#include <tessera/op/cast.hpp>
-#include <tessera/op/comparison.hpp>
-#include <tessera/op/map.hpp>
+#include <tessera/op/elements/arithmetic.hpp>
+#include <tessera/op/elements/cast.hpp>
+#include <tessera/op/elements/comparison.hpp>
+#include <tessera/op/elements/map.hpp>
+#include <tessera/op/indexed/take.hpp>
 #include <tessera/op/reduce.hpp>
-#include <tessera/op/statistics.hpp>
-#include <tessera/op/take.hpp>
+#include <tessera/op/rows/statistics.hpp>
 
 namespace tessera {
 namespace fn {

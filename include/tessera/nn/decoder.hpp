@@ -20,7 +20,7 @@
 #include <tessera/nn/feed_forward.hpp>
 #include <tessera/nn/layer_norm.hpp>
 #include <tessera/nn/positions.hpp>
-#include <tessera/op/arithmetic.hpp>
+#include <tessera/op/elements/arithmetic.hpp>
 
 namespace tessera {
 

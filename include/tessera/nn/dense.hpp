@@ -13,9 +13,9 @@
 #include <tessera/nn/detail/letters.hpp>
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/under.hpp>
-#include <tessera/op/einsum.hpp>
-#include <tessera/op/functions.hpp>
-#include <tessera/op/map.hpp>
+#include <tessera/op/elements/functions.hpp>
+#include <tessera/op/elements/map.hpp>
+#include <tessera/op/product/einsum.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {

@@ -16,7 +16,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/grad/custom_gradient.hpp>
 #include <tessera/kernel/random.hpp>
-#include <tessera/op/map.hpp>
+#include <tessera/op/elements/map.hpp>
 
 namespace tessera {
 

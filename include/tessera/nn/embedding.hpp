@@ -13,8 +13,8 @@
 #include <tessera/nn/detail/letters.hpp>
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/under.hpp>
-#include <tessera/op/einsum.hpp>
-#include <tessera/op/take.hpp>
+#include <tessera/op/indexed/take.hpp>
+#include <tessera/op/product/einsum.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {

@@ -12,7 +12,7 @@
 /// Laws: feed_forward(layer, x, f) == dense(layer.out, f(dense(layer.in, x))). Errors: those of the
 /// operators that it is made of.
 #include <tessera/nn/dense.hpp>
-#include <tessera/op/arithmetic.hpp>
+#include <tessera/op/elements/arithmetic.hpp>
 
 namespace tessera {
 

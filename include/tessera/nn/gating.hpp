@@ -19,14 +19,14 @@
 #include <type_traits>
 
 #include <tessera/nn/detail/gating_functions.hpp>
-#include <tessera/op/arg.hpp>
-#include <tessera/op/cast.hpp>
-#include <tessera/op/create_like.hpp>
-#include <tessera/op/cumulative.hpp>
-#include <tessera/op/map.hpp>
-#include <tessera/op/scatter.hpp>
-#include <tessera/op/softmax.hpp>
-#include <tessera/op/take.hpp>
+#include <tessera/op/create/create_like.hpp>
+#include <tessera/op/elements/cast.hpp>
+#include <tessera/op/elements/map.hpp>
+#include <tessera/op/indexed/scatter.hpp>
+#include <tessera/op/indexed/take.hpp>
+#include <tessera/op/rows/arg.hpp>
+#include <tessera/op/rows/cumulative.hpp>
+#include <tessera/op/rows/softmax.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {

@@ -7,10 +7,10 @@
 ///     auto y = layer_norm(norm, x);
 ///     auto z = rms_norm(RmsNorm<Here>::like(make, 6), x);
 ///
-/// Laws: those of op/normalize.hpp. Errors: those of the operators that it is made of.
+/// Laws: those of op/rows/normalize.hpp. Errors: those of the operators that it is made of.
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/under.hpp>
-#include <tessera/op/normalize.hpp>
+#include <tessera/op/rows/normalize.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {
@@ -35,10 +35,10 @@ template <class U, class Name = logical::norm> struct RmsNorm {
   }
 };
 
-/// Returns the layer norm of x over its last dimension (op/normalize.hpp): x is (..., size), the
-/// result like x. Communication: none where the last dimension is whole; else two all-reduces of a
-/// row's number each way, and one more for scale and bias where x's other dimensions are split: by
-/// their specs. Collective over the mesh.
+/// Returns the layer norm of x over its last dimension (op/rows/normalize.hpp): x is (..., size),
+/// the result like x. Communication: none where the last dimension is whole; else two all-reduces
+/// of a row's number each way, and one more for scale and bias where x's other dimensions are
+/// split: by their specs. Collective over the mesh.
 template <class U, class Name, TypedTensor A>
 A layer_norm(const LayerNorm<U, Name>& layer, const A& x, double epsilon = 1e-5,
              Where where = Where::here()) {

@@ -24,7 +24,7 @@
 
 #include <tessera/kernel/functions/activation.hpp>
 #include <tessera/nn/gating.hpp>
-#include <tessera/op/epilogue.hpp>
+#include <tessera/op/product/epilogue.hpp>
 #include <tessera/op/reshard.hpp>
 
 namespace tessera {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include <tessera/nn/initializer.hpp>
-#include <tessera/op/beside.hpp>
-#include <tessera/op/create.hpp>
+#include <tessera/op/create/create.hpp>
+#include <tessera/op/elements/beside.hpp>
 
 namespace tessera {
 

@@ -14,11 +14,11 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/embedding.hpp>
-#include <tessera/op/create.hpp>
-#include <tessera/op/create_like.hpp>
-#include <tessera/op/map.hpp>
-#include <tessera/op/roll.hpp>
-#include <tessera/op/slice.hpp>
+#include <tessera/op/create/create.hpp>
+#include <tessera/op/create/create_like.hpp>
+#include <tessera/op/elements/map.hpp>
+#include <tessera/op/shape/roll.hpp>
+#include <tessera/op/shape/slice.hpp>
 
 namespace tessera {
 namespace fn {

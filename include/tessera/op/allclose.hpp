@@ -11,7 +11,7 @@
 /// as in NumPy: equal infinities are close, NaNs only with equal_nan; without elements it is true.
 #include <string>
 
-#include <tessera/op/dynamic_map.hpp>
+#include <tessera/op/elements/dynamic_map.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/to_host.hpp>
 

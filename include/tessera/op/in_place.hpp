@@ -11,9 +11,9 @@
 /// dynamic or both are of one type; of other typed operands they cannot, and name the function.
 #include <concepts>
 
-#include <tessera/op/beside.hpp>
+#include <tessera/op/elements/beside.hpp>
+#include <tessera/op/elements/named_function.hpp>
 #include <tessera/op/into.hpp>
-#include <tessera/op/named_function.hpp>
 
 namespace tessera {
 namespace detail {

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Operators that write into a tensor that is there already, so that a loop makes none. Of dynamic
-/// tensors every call with one result does, by DynamicCall::into (op/dynamic_call.hpp).
+/// tensors every call with one result does, by DynamicCall::into (op/call/dynamic_call.hpp).
 ///
 ///     einsum_into<"ik,kj->ij">(c, a, b);               // c = a b
 ///     einsum_into<"ik,kj->ij">(c, a, b, 2.0f, 1.0f);   // c = 2 a b + c
@@ -19,12 +19,12 @@
 #include <utility>
 
 #include <tessera/kernel/functions/arithmetic.hpp>
-#include <tessera/op/dynamic_map.hpp>
-#include <tessera/op/einsum.hpp>
+#include <tessera/op/call/scalar.hpp>
+#include <tessera/op/elements/dynamic_map.hpp>
+#include <tessera/op/product/einsum.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reshard.hpp>
-#include <tessera/op/scalar.hpp>
-#include <tessera/op/transpose.hpp>
+#include <tessera/op/shape/transpose.hpp>
 #include <tessera/run/into_last.hpp>
 
 namespace tessera {

@@ -9,9 +9,9 @@
 ///
 /// Laws: equals the reduction of the whole tensor; the mean divides by the number of elements,
 /// empty blocks included.
-#include <tessera/op/dynamic_call.hpp>
-#include <tessera/op/operators.hpp>
-#include <tessera/op/result.hpp>
+#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/operators.hpp>
+#include <tessera/op/call/result.hpp>
 
 namespace tessera {
 namespace detail {

@@ -10,9 +10,9 @@
 /// Laws: equals plain loops over the whole tensor; padding and the gaps of base dilation are the
 /// identity of the reduction, but a mean is always over the whole window; the gradient of a maximum
 /// goes to the first greatest element of a window.
-#include <tessera/op/dynamic_call.hpp>
-#include <tessera/op/operators.hpp>
-#include <tessera/op/result.hpp>
+#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/operators.hpp>
+#include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/reduce_window.hpp>
 
 namespace tessera {

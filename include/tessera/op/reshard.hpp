@@ -13,9 +13,9 @@
 ///
 /// Laws: to_host(reshard<S>(x)) equals to_host(x) for every S; to its own spec it returns x itself;
 /// slicing a replicated tensor communicates nothing.
-#include <tessera/op/dynamic_call.hpp>
-#include <tessera/op/operators.hpp>
-#include <tessera/op/result.hpp>
+#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/operators.hpp>
+#include <tessera/op/call/result.hpp>
 
 namespace tessera {
 namespace detail {

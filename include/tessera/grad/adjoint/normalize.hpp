@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// The adjoint of layer norm and RMS norm. The call brings the functions of its gradients
-/// (op/normalize.hpp), which are compiled for its own elements alone.
+/// (op/rows/normalize.hpp), which are compiled for its own elements alone.
 ///
 ///     // by x: inverse (dy scale - a / n - h b / n), h = (x - mean) inverse, a and b the row's sums
 ///     // of dy scale and of dy scale h; by the scale the sum over rows of dy h, by the bias of dy

@@ -8,8 +8,8 @@
 ///
 /// Laws: summed(repeated(v)) is v times the number of repetitions.
 #include <tessera/grad/adjoint_builder.hpp>
-#include <tessera/op/create.hpp>
-#include <tessera/op/map_runner.hpp>
+#include <tessera/op/create/create.hpp>
+#include <tessera/op/elements/map_runner.hpp>
 #include <tessera/plan/op/broadcast.hpp>
 #include <tessera/plan/op/create.hpp>
 #include <tessera/plan/op/einsum.hpp>

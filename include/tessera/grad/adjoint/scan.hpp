@@ -12,7 +12,7 @@
 #include <tessera/grad/adjoint/scatter.hpp>
 #include <tessera/grad/derivatives/complex.hpp>
 #include <tessera/kernel/functions/complex.hpp>
-#include <tessera/op/cumulative.hpp>
+#include <tessera/op/rows/cumulative.hpp>
 #include <tessera/plan/op/scan.hpp>
 #include <tessera/plan/op/shape.hpp>
 

@@ -8,7 +8,7 @@
 /// Laws: where the larger of two is asked for and both are equal, each counts one half, as in JAX.
 #include <tessera/grad/derivatives/slope.hpp>
 #include <tessera/kernel/functions/rounding.hpp>
-#include <tessera/op/pull_backs.hpp>
+#include <tessera/op/elements/pull_backs.hpp>
 
 namespace tessera {
 namespace fn {

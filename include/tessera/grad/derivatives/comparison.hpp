@@ -12,7 +12,7 @@
 #include <tessera/kernel/functions/cast.hpp>
 #include <tessera/kernel/functions/comparison.hpp>
 #include <tessera/kernel/functions/rounding.hpp>
-#include <tessera/op/pull_backs.hpp>
+#include <tessera/op/elements/pull_backs.hpp>
 
 namespace tessera {
 namespace fn {

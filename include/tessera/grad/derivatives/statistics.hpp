@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Derivatives of the functions within variances, norms and log-sum-exp (op/statistics.hpp).
+/// Derivatives of the functions within variances, norms and log-sum-exp (op/rows/statistics.hpp).
 ///
 ///     Derivative<detail::SquaredSize, 0>::of(f)(x)     // 2 x
 ///
 /// Laws: what a log-sum-exp subtracts and adds again, the largest element, counts as a constant;
 /// the gradient of a norm or a standard deviation that is 0 is 0.
 #include <tessera/grad/derivatives/exponential.hpp>
-#include <tessera/op/statistics.hpp>
+#include <tessera/op/rows/statistics.hpp>
 
 namespace tessera {
 namespace fn {

@@ -7,7 +7,7 @@
 ///     Derivative<fn::Times<fn::Cos, 1>, 0>::of(f)(x)     // cos(x)
 ///
 /// Laws: linear in the cotangent.
-#include <tessera/op/pull_backs.hpp>
+#include <tessera/op/elements/pull_backs.hpp>
 
 namespace tessera {
 

@@ -16,7 +16,7 @@
 #include <tessera/grad/derivatives/all.hpp>
 #include <tessera/grad/detail/pull_back_table.hpp>
 #include <tessera/grad/functions.hpp>
-#include <tessera/op/map_runner.hpp>
+#include <tessera/op/elements/map_runner.hpp>
 
 namespace tessera::detail {
 

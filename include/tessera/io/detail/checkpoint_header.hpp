@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <tessera/base/digest.hpp>
-#include <tessera/base/utf8.hpp>
+#include <tessera/base/text/utf8.hpp>
 #include <tessera/comm/mesh_core.hpp>
 #include <tessera/io/detail/pieces.hpp>
 #include <tessera/io/safetensors_header.hpp>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <tessera/base/math.hpp>
-#include <tessera/base/utf8.hpp>
+#include <tessera/base/text/utf8.hpp>
 
 namespace tessera::detail {
 

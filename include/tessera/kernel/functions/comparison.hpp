@@ -60,7 +60,7 @@ struct GreaterEqual {
   }
 };
 /// The comparison F of integers x with a number, which need not be of their type: x is an element
-/// or not, or at most an element or not. compared_with (op/beside.hpp) makes it.
+/// or not, or at most an element or not. compared_with (op/elements/beside.hpp) makes it.
 template <class F, class T> struct Compared {
   static constexpr std::string_view name = detail::function_name<F>();
   /// F asks whether numbers are equal, not which is less.

@@ -9,7 +9,7 @@
 /// Laws: Fixed<F, P, T>{f, v}(a...) is f with v put in front of argument P.
 #include <string_view>
 
-#include <tessera/base/type_name.hpp>
+#include <tessera/base/text/type_name.hpp>
 #include <tessera/kernel/detail/simd.hpp>
 #include <tessera/kernel/functions/derivative.hpp>
 #include <tessera/kernel/not_finite.hpp>

@@ -13,10 +13,10 @@
 
 #include <tessera/grad/adjoint/softmax.hpp>
 #include <tessera/nn/detail/block_parts.hpp>
-#include <tessera/op/operators.hpp>
-#include <tessera/op/pad.hpp>
+#include <tessera/op/call/operators.hpp>
 #include <tessera/op/reshard.hpp>
-#include <tessera/op/transpose.hpp>
+#include <tessera/op/shape/pad.hpp>
+#include <tessera/op/shape/transpose.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {

@@ -15,10 +15,10 @@
 #include <tessera/kernel/functions/cast.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/nn/detail/block_sizes.hpp>
-#include <tessera/op/concatenate.hpp>
-#include <tessera/op/map.hpp>
-#include <tessera/op/operators.hpp>
-#include <tessera/op/slice.hpp>
+#include <tessera/op/call/operators.hpp>
+#include <tessera/op/elements/map.hpp>
+#include <tessera/op/shape/concatenate.hpp>
+#include <tessera/op/shape/slice.hpp>
 
 namespace tessera {
 namespace fn {

@@ -18,7 +18,7 @@
 #include <tessera/grad/custom_gradient.hpp>
 #include <tessera/nn/attention_scores.hpp>
 #include <tessera/nn/detail/block_parts.hpp>
-#include <tessera/op/pad.hpp>
+#include <tessera/op/shape/pad.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {

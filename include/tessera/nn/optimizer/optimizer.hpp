@@ -31,7 +31,7 @@
 #include <tessera/nn/optimizer/gradient_norm.hpp>
 #include <tessera/nn/optimizer/step_report.hpp>
 #include <tessera/nn/optimizer/update_policy.hpp>
-#include <tessera/op/reshape.hpp>
+#include <tessera/op/shape/reshape.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {

@@ -19,7 +19,7 @@
 
 #include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
-#include <tessera/op/map_several.hpp>
+#include <tessera/op/elements/map_several.hpp>
 #include <tessera/op/together.hpp>
 
 namespace tessera::detail {

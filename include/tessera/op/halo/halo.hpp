@@ -26,9 +26,9 @@
 #include <vector>
 
 #include <tessera/op/async.hpp>
+#include <tessera/op/call/result.hpp>
+#include <tessera/op/call/scalar.hpp>
 #include <tessera/op/halo/halo_tensor.hpp>
-#include <tessera/op/result.hpp>
-#include <tessera/op/scalar.hpp>
 #include <tessera/op/to_host.hpp>
 #include <tessera/plan/check/shape_verdict.hpp>
 

@@ -42,8 +42,8 @@
 #include <utility>
 
 #include <tessera/op/async.hpp>
-#include <tessera/op/create.hpp>
-#include <tessera/op/dynamic_call.hpp>
+#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/create/create.hpp>
 #include <tessera/op/halo/detail/halo_block.hpp>
 #include <tessera/tensor/local_view.hpp>
 

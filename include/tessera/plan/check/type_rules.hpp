@@ -2,7 +2,8 @@
 #pragma once
 /// @file
 /// Which operators an element type allows, as a value. Elementwise functions say so themselves
-/// (op/function_check.hpp); spec/verdict.hpp says which unfinished kinds an element type has.
+/// (op/elements/function_check.hpp); spec/verdict.hpp says which unfinished kinds an element type
+/// has.
 ///
 ///     detail::check_product_type(DType::boolean).rule == Rule::products_of_numbers
 ///     detail::check_reduce_type(Reduction::max, false, DType::c64).rule == Rule::extremes_of_ordered

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
-#include <tessera/base/json_text.hpp>
+#include <tessera/base/text/json_text.hpp>
 #include <tessera/plan/process_classes.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/detail/explain.hpp>

@@ -13,8 +13,8 @@
 #include <string>
 #include <utility>
 
+#include <tessera/op/call/operators.hpp>
 #include <tessera/op/halo/detail/repeated_exchange.hpp>
-#include <tessera/op/operators.hpp>
 #include <tessera/plan/op/halo_exchange.hpp>
 #include <tessera/run/copy_block.hpp>
 

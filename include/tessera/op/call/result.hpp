@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Whether a typed call keeps its contract. plan/typed_call.hpp deduces the type of its result;
+/// op/call/operators.hpp plans it at run time.
+///
+///     detail::bound<Call, Only<gathers<data>>>()     // the contract; or the call does not compile
+#include <optional>
+
+#include <tessera/plan/check/contract.hpp>
+#include <tessera/plan/typed_call.hpp>
+#include <tessera/run/require_operands.hpp>
+#include <tessera/tensor/sharded_tensor.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+template <class Contract> struct Accepts;  // facts of a message: what the call accepts,
+template <class Contract> struct Needs;    // and what it would do, written as a contract
+
+/// Instantiated only for a call that communicates more than it may; the assertion is the message,
+/// the arguments are the facts.
+template <class A, class N> struct BrokenContract {
+  static consteval bool said() {
+    static_assert(
+        never<A>,
+        "[tessera] the call communicates more than its contract accepts; Needs<...> in "
+        "this message is what it would do; widen the contract to that, or change the specs");
+    return true;
+  }
+};
+template <class N> struct BrokenContract<Accepts<NoContract>, N> {
+  static consteval bool said() {
+    static_assert(never<N>,
+                  "[tessera] the call communicates, has no contract, and its mesh is Strict; "
+                  "Needs<...> in this message is what it would do; give the call that contract, as "
+                  "in einsum<\"ik,kj->ij\", Deduced, Only<...>> or reshard<Spec, Only<...>>");
+    return true;
+  }
+};
+
+/// Whether a call has open operands, so that its needs are known when it runs.
+template <class Call> constexpr bool is_open_call() {
+  if constexpr (requires { Call::open; }) return Call::open;
+  return false;
+}
+
+/// Returns what a call needs on a mesh, under a contract.
+template <class Call>
+constexpr Contract typed_needs(const MeshShape& mesh, const Contract& contract) {
+  if constexpr (is_open_call<Call>())
+    return Contract::nothing();
+  else if constexpr (requires { Call::operation; })
+    return Call::verdict.ok() ? needs(Call::operation, Call::operands, mesh, contract)
+                              : Contract::nothing();
+  else
+    return Call::needs(mesh, contract);
+}
+
+/// Returns contract C of a call, for the planner; the call does not compile when no plan keeps it.
+/// Nothing is planned here without a contract, unless the mesh is strict.
+template <class Call, class C> constexpr std::optional<Contract> bound() {
+  using M = typename Call::mesh;
+  constexpr Contract contract = contract_of<M, C>();
+  if constexpr (contract.bounded()) {
+    constexpr bool kept = contract.covers(typed_needs<Call>(stand_in_mesh<M>(), contract));
+    if constexpr (!kept) {
+      constexpr Contract usual = typed_needs<Call>(stand_in_mesh<M>(), Contract{});
+      static_assert(BrokenContract<Accepts<C>,
+                                   Needs<typename WrittenContract<M, usual.bits()>::type>>::said());
+    }
+  }
+  if constexpr (std::is_same_v<C, NoContract>)
+    return std::nullopt;  // the mesh's own
+  else
+    return contract;
+}
+
+/// The same of a call that on a Strict mesh too needs no contract.
+template <class Call, class C> constexpr Contract free_bound() {
+  if constexpr (std::is_same_v<C, NoContract>)
+    return {};
+  else
+    return *bound<Call, C>();
+}
+
+/// Returns how the result of a typed call lies: as its type says, and what that leaves open as it
+/// is deduced from how the operands lie.
+template <class Call> Sharding result_sharding(const OperandList& operands) {
+  if constexpr (is_open_call<Call>())
+    return filled(Call::operation.out, Call::operation.deduced(descs_of(operands)));
+  else
+    return Call::operation.out;
+}
+
+/// Stands for every call on mesh M that no contract binds, so that bound is instantiated once for
+/// all of them.
+template <class M> struct AnyTyped { using mesh = M; };
+template <class Call, class C>
+using Held = typename Choose<contract_of<typename Call::mesh, C>().bounded()>::template type<
+    Call, AnyTyped<typename Call::mesh>>;
+
+}  // namespace detail
+}  // namespace tessera

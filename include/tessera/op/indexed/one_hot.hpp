@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// One at the places of the indices, zero elsewhere.
+///
+///     auto h = one_hot<float, "bsv", 'v'>(ids, 1000);   // h[b,s,v] = ids[b,s] == v
+///
+/// Laws: sums to 1 along the new dimension, to 0 where the index lies outside it; an einsum with it
+/// is a take with OutOfRange::drop.
+#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/operators.hpp>
+#include <tessera/op/call/result.hpp>
+#include <tessera/plan/op/one_hot.hpp>
+
+namespace tessera {
+namespace detail {
+/// How one_hot<T, Labels, Along> is made.
+template <class T, Equation Labels, char Along> struct OneHotBy {
+  static constexpr ops::OneHot make(const TensorDescs&) {
+    return {same_terms(Labels.view()), Along, dtype_of<T>};
+  }
+};
+/// Without `out` it is deduced.
+template <class T>
+DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
+                      Index extent, const Sharding* out, const DynamicCall& call) {
+  use_indexed<T>();
+  ops::OneHot operation{same_terms(labels), along, dtype_of<T>, extent};
+  operation.out = out != nullptr ? *out : operation.deduced({indices.core().desc()});
+  return DynamicTensor(run({operation, {&indices.core()}, call.site("one_hot")}));
+}
+}  // namespace detail
+
+/// Returns a tensor of elements T with letters `Labels`: those of the indices, and `Along`, whose
+/// dimension has `extent`. Communication: none, unless `Out` splits the indices in another way.
+/// Collective over the mesh. Throws nothing of its own.
+template <Element T, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
+          TypedTensor I>
+auto one_hot(const I& indices, Index extent, Where where = Where::here()) {
+  using Typed = detail::Typed<detail::OneHotBy<T, Labels, Along>, Out, I>;
+  detail::use_indexed<T>();
+  ops::OneHot operation = Typed::operation;
+  operation.extent = extent;
+  return typename Typed::result(detail::run(
+      {operation, {&indices.core()}, {"one_hot", where, detail::bound<Typed, Bound>()}}));
+}
+
+/// The same with everything but the element type known at run time; without `out` it is sharded as
+/// the indices are. `call`: a Contract (op/call/dynamic_call.hpp).
+template <Element T>
+DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
+                      Index extent, const Sharding& out, const DynamicCall& call = Where::here()) {
+  return detail::one_hot<T>(labels, along, indices, extent, &out, call);
+}
+template <Element T>
+DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
+                      Index extent, const DynamicCall& call = Where::here()) {
+  return detail::one_hot<T>(labels, along, indices, extent, nullptr, call);
+}
+
+}  // namespace tessera

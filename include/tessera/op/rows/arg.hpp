@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Where a tensor has its largest or least element.
+///
+///     auto i = argmax<"bsv->bs">(logits);       // int64 indices along v
+///     auto j = argmin(x);                       // of all elements: a scalar tensor
+///
+/// Laws: the first of equal elements, the first NaN if there is one (as in NumPy), for every mesh
+/// and spec; several reduced dimensions are counted row-major, in the operand's order.
+#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/reduce.hpp>
+#include <tessera/plan/op/arg.hpp>
+
+namespace tessera {
+namespace detail {
+/// How argmax<E> and argmin<E> are made.
+template <class Kind, Equation E> struct ArgBy {
+  static constexpr ops::Arg make(const TensorDescs&) { return {parse(E.view()), Kind::reduction}; }
+};
+
+template <class Kind, Equation E, class Out, class Bound, class A>
+typename Typed<ArgBy<Kind, E>, Out, A>::result arg(const A& x, Where where) {
+  using Call = Typed<ArgBy<Kind, E>, Out, A>;
+  use_rows_of<typename A::value_type>();
+  return typename Call::result(
+      run({Call::operation, {&x.core()}, {E.view(), where, bound<Call, Bound>()}}));
+}
+/// Without `out` it is deduced.
+template <int = dtypes>
+DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,
+                  const Sharding* out, const DynamicCall& call) {
+  use_tensor_of<std::int64_t>();
+  ops::Arg operation{parse(equation), reduction};
+  operation.out = out != nullptr ? *out : operation.deduced({x.core().desc()});
+  return DynamicTensor(run({operation, {&x.core()}, call.site(equation)}));
+}
+}  // namespace detail
+
+/// Returns where x has its largest element (argmax), or its least (argmin), along the dimensions
+/// that E drops: 64-bit indices, sharded as a reduction's result. Communication: over the axes that
+/// split those dimensions, two all-reduces of the result's size (values, then indices; the second a
+/// reduce-scatter where `Out` uses the axes); none when they are not split. Collective over the
+/// mesh. Throws ShapeError when there is nothing to choose from.
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto argmax(const A& x, Where where = Where::here()) {
+  return detail::arg<Max, E, Out, Bound>(x, where);
+}
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto argmin(const A& x, Where where = Where::here()) {
+  return detail::arg<Min, E, Out, Bound>(x, where);
+}
+
+/// Over all elements: the index into the tensor as one row, the same on every process.
+template <TypedTensor A> auto argmax(const A& x, Where where = Where::here()) {
+  return detail::arg<Max, detail::total_equation(A::rank), Deduced, NoContract>(x, where);
+}
+template <TypedTensor A> auto argmin(const A& x, Where where = Where::here()) {
+  return detail::arg<Min, detail::total_equation(A::rank), Deduced, NoContract>(x, where);
+}
+
+/// The same with everything known at run time; without `out` it is deduced.
+template <int = dtypes>
+DynamicTensor argmax(std::string_view equation, const DynamicTensor& x, const Sharding& out,
+                     const DynamicCall& call = Where::here()) {
+  return detail::arg(Reduction::max, equation, x, &out, call);
+}
+template <int = dtypes>
+DynamicTensor argmax(std::string_view equation, const DynamicTensor& x,
+                     const DynamicCall& call = Where::here()) {
+  return detail::arg(Reduction::max, equation, x, nullptr, call);
+}
+template <int = dtypes>
+DynamicTensor argmin(std::string_view equation, const DynamicTensor& x, const Sharding& out,
+                     const DynamicCall& call = Where::here()) {
+  return detail::arg(Reduction::min, equation, x, &out, call);
+}
+template <int = dtypes>
+DynamicTensor argmin(std::string_view equation, const DynamicTensor& x,
+                     const DynamicCall& call = Where::here()) {
+  return detail::arg(Reduction::min, equation, x, nullptr, call);
+}
+
+}  // namespace tessera

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Layer norm and RMS norm over the last dimension, which may be split, as operators; nn/ has them
+/// as layers.
+///
+///     auto y = layer_norm(x, scale, bias);       // x "bsm", scale and bias "m"
+///     auto z = rms_norm(x, scale, 1e-6);
+///     DynamicTensor d = layer_norm<float>(DynamicTensor(x), s, b);
+///
+/// Laws: a row with scale 1 and bias 0 has mean 0 and variance v / (v + epsilon); half types are
+/// computed in float and rounded once; both have second derivatives.
+#include <memory>
+#include <optional>
+
+#include <tessera/kernel/functions/normalize.hpp>
+#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/operators.hpp>
+#include <tessera/op/call/result.hpp>
+#include <tessera/op/elements/map_runner.hpp>
+#include <tessera/plan/op/normalize.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// The functions of the gradients of a norm of elements T: by x and by the scale.
+template <class T, bool Centred> struct NormFunctions {
+  using C = ComputeType<T>;
+  double over_n;
+  static inline char identity = 0;
+
+  MapKernel kernel() const {
+    MapKernel kernel{.context = this, .keep = &keep_function<NormFunctions>};
+    kernel.identity = &identity;
+    kernel.pull = &of;
+    return kernel;
+  }
+  /// Returns the function of a NormPull; the adjoint knows what it reads.
+  static PullBack of(const void* functions, int asked) {
+    const double over_n = static_cast<const NormFunctions*>(functions)->over_n;
+    if constexpr (Centred)
+      return asked == NormPull::by_x ? made<T, T, T, C, T, C, C, C>(fn::NormGradient{over_n})
+                                     : made<C, T, T, C, C>(fn::ScaleGradient{});
+    else
+      return asked == NormPull::by_x ? made<T, T, T, C, T, C>(fn::NormGradient{over_n})
+                                     : made<C, T, T, C>(fn::ScaleGradient{});
+  }
+
+ private:
+  template <class R, class... Of, class F> static PullBack made(const F& f) {
+    return {true,
+            Slope::function,
+            {},
+            std::make_shared<OwnedFunction>(MapRunner<R, F, Of...>::kernel(f))};
+  }
+};
+
+/// How a norm is made.
+template <bool Centred> struct NormBy {
+  static constexpr ops::Normalize make(const TensorDescs& x) {
+    return {norm_terms(x[0].rank(), x.size()), Centred};
+  }
+};
+template <class T> void use_normalize() {
+  use_tensor_of<T>();
+  use_tensor_of<ComputeType<T>>();
+  use_moments_of<T>();
+  use_normalize_of<T>();
+}
+template <class T, bool Centred>
+TensorCore normalize(ops::Normalize operation, double epsilon, const OperandList& operands,
+                     const CallSite& site) {
+  if constexpr (RealElement<T>) {  // else it has been reported
+    use_normalize<T>();
+    operation.epsilon = epsilon;
+    const NormFunctions<T, Centred> functions{
+        mean_scale(norm_rows(operation.terms), operands[0]->extents())};
+    return run({operation, operands, site, {.kernel = functions.kernel()}});
+  } else {
+    return {};
+  }
+}
+template <bool Centred, class Out, class Bound, class A, class... Row>
+auto normalize(double epsilon, Where where, const A& x, const Row&... row) {
+  using Call = Typed<NormBy<Centred>, Out, A, Row...>;
+  return typename Call::result(normalize<typename A::value_type, Centred>(
+      Call::operation, epsilon, {&x.core(), &row.core()...},
+      {Call::operation.name(), where, bound<Call, Bound>()}));
+}
+template <class T, bool Centred>
+DynamicTensor normalize(double epsilon, const std::optional<Sharding>& out, const DynamicCall& call,
+                        const OperandList& operands) {
+  static_assert(
+      RealElement<T>,
+      "[tessera] layer norm and RMS norm are for floating-point tensors, and this one is not; use "
+      "cast first");
+  ops::Normalize operation = NormBy<Centred>::make(descs_of(operands));
+  operation.out = out ? *out : operands[0]->sharding();
+  const CallSite site = call.site(operation.name());
+  require_type<T>(DynamicTensor(*operands[0]), site);
+  return DynamicTensor(normalize<T, Centred>(operation, epsilon, operands, site));
+}
+}  // namespace detail
+
+/// Returns (x - mean) / sqrt(variance + epsilon) scale + bias, mean and variance over the last
+/// dimension: x is (..., size), scale and bias (size), the result like x, with x's spec or `Out`.
+/// Communication: two all-reduces of a row's number over the axes that split the last dimension,
+/// what brings scale and bias to x's, and the result to `Out`, within the contract `Bound`; none
+/// where it is whole and they lie as it does. Collective over the mesh. Throws ShapeError when
+/// extents disagree. Source: Ba, Kiros and Hinton, "Layer normalization" (2016).
+template <class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor S,
+          TypedTensor B>
+auto layer_norm(const A& x, const S& scale, const B& bias, double epsilon = 1e-5,
+                Where where = Where::here()) {
+  return detail::normalize<true, Out, Bound>(epsilon, where, x, scale, bias);
+}
+/// Returns x / sqrt(mean of x^2 + epsilon) scale: x is (..., size), scale (size). Communication: as
+/// layer_norm, but one all-reduce of a row's number. Collective over the mesh. Source: Zhang and
+/// Sennrich, "Root mean square layer normalization" (2019).
+template <class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor S>
+auto rms_norm(const A& x, const S& scale, double epsilon = 1e-6, Where where = Where::here()) {
+  return detail::normalize<false, Out, Bound>(epsilon, where, x, scale);
+}
+
+/// The same with everything known at run time, of elements T; without `out` the result is sharded
+/// as x. Throw UsageError when x has other elements.
+template <Element T>
+DynamicTensor layer_norm(const DynamicTensor& x, const DynamicTensor& scale,
+                         const DynamicTensor& bias, double epsilon = 1e-5,
+                         const std::optional<Sharding>& out = std::nullopt,
+                         const DynamicCall& call = Where::here()) {
+  return detail::normalize<T, true>(epsilon, out, call, {&x.core(), &scale.core(), &bias.core()});
+}
+template <Element T>
+DynamicTensor rms_norm(const DynamicTensor& x, const DynamicTensor& scale, double epsilon = 1e-6,
+                       const std::optional<Sharding>& out = std::nullopt,
+                       const DynamicCall& call = Where::here()) {
+  return detail::normalize<T, false>(epsilon, out, call, {&x.core(), &scale.core()});
+}
+
+}  // namespace tessera

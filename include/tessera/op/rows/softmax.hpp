@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Softmax along a dimension, sharded or not, and its logarithm.
+///
+///     auto p = softmax<"bsv", 'v'>(logits);         // sums to 1 along v
+///
+/// Laws: rows sum to 1 to rounding; the largest element is subtracted first, so exp does not
+/// overflow. For half types all is computed in float and rounded once, at the end. A row with a
+/// NaN or +infinity, or of -infinities alone, is all NaN, as in PyTorch.
+#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/operators.hpp>
+#include <tessera/op/call/result.hpp>
+#include <tessera/plan/op/softmax.hpp>
+
+namespace tessera {
+namespace detail {
+/// Compiles the kernels of a softmax beside those of its own elements: sums of half types are
+/// floats.
+template <class T> void use_softmax() {
+  use_tensor_of<ComputeType<T>>();
+  use_softmax_of<T>();
+}
+/// How a softmax is made.
+template <Equation Labels, char Along, bool Logarithm> struct SoftmaxBy {
+  static constexpr ops::Softmax make(const TensorDescs&) {
+    return {same_terms(Labels.view()), Along, Logarithm};
+  }
+};
+template <Equation Labels, char Along, bool Logarithm, class Out, class Bound, class A>
+typename Typed<SoftmaxBy<Labels, Along, Logarithm>, Out, A>::result softmax(const A& x,
+                                                                            Where where) {
+  using Call = Typed<SoftmaxBy<Labels, Along, Logarithm>, Out, A>;
+  use_softmax<typename A::value_type>();
+  return typename Call::result(
+      run({Call::operation, {&x.core()}, {Labels.view(), where, bound<Call, Bound>()}}));
+}
+template <Element T>
+DynamicTensor softmax(bool logarithm, std::string_view labels, char along, const DynamicTensor& x,
+                      const Sharding& out, const DynamicCall& call) {
+  static_assert(RealElement<T>, "[tessera] softmax is for floating-point tensors; use cast first");
+  const CallSite site = call.site(labels);
+  require_type<T>(x, site);
+  use_softmax<T>();
+  const ops::Softmax operation{same_terms(labels), along, logarithm, out};
+  return DynamicTensor(run({operation, {&x.core()}, site}));
+}
+}  // namespace detail
+
+/// Returns exp(x) / sum of exp(x) along the dimension `Along` of x, whose letters are `Labels`:
+/// with "bsv" and 'v' x and the result are (b, s, v), under x's spec or `Out`. Communication: two
+/// all-reduces, of (b, s) elements, over the axes that split `Along`, within the contract `Bound`;
+/// none otherwise. Collective over the mesh. Throws nothing of its own.
+template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto softmax(const A& x, Where where = Where::here()) {
+  return detail::softmax<Labels, Along, false, Out, Bound>(x, where);
+}
+
+/// Returns the logarithm of softmax(x), of x's shape, without forming the quotient. Communication,
+/// errors: as softmax. Collective over the mesh.
+template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto log_softmax(const A& x, Where where = Where::here()) {
+  return detail::softmax<Labels, Along, true, Out, Bound>(x, where);
+}
+
+/// The same with everything known at run time, of elements T; without `out` the result is sharded
+/// as x. Throw UsageError when x has other elements.
+template <Element T>
+DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
+                      const Sharding& out, const DynamicCall& call = Where::here()) {
+  return detail::softmax<T>(false, labels, along, x, out, call);
+}
+template <Element T>
+DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
+                      const DynamicCall& call = Where::here()) {
+  return detail::softmax<T>(false, labels, along, x, x.sharding(), call);
+}
+template <Element T>
+DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTensor& x,
+                          const Sharding& out, const DynamicCall& call = Where::here()) {
+  return detail::softmax<T>(true, labels, along, x, out, call);
+}
+template <Element T>
+DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTensor& x,
+                          const DynamicCall& call = Where::here()) {
+  return detail::softmax<T>(true, labels, along, x, x.sharding(), call);
+}
+
+}  // namespace tessera
