@@ -95,6 +95,9 @@ TEST_CASE("A limit on a chain: dynamic programming lies between bound and cost, 
       CHECK(solve(network, options).assignment == solution.assignment);
       options.previous = solution.assignment;
       CHECK(solve(network, options).cost <= solution.cost);
+      options = {};
+      if (fourfold) options.table_entries = 4096;
+      CHECK(solve(network, options).cost == least);
     }
   }
 }

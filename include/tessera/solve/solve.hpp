@@ -21,14 +21,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <tessera/solve/detail/branching.hpp>
+#include <tessera/solve/detail/reduced.hpp>
 #include <tessera/solve/detail/search.hpp>
-#include <tessera/solve/detail/shortened.hpp>
-#include <tessera/solve/detail/simplified.hpp>
 #include <tessera/solve/detail/units.hpp>
 #include <tessera/solve/solution.hpp>
 
@@ -77,15 +77,6 @@ inline Cost scale_of(const CostNetwork& network) {
 /// What one elimination of a search may cost: about a second.
 inline constexpr double most_entries = 1e8;
 
-/// The largest table of a move: several times that of most pairs.
-inline std::size_t move_entries(const CostNetwork& network) {
-  std::vector<std::size_t> sizes{0};
-  for (const auto& pair : network.pairs()) sizes.push_back(network.costs(pair).size());
-  const auto place = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() * 9 / 10);
-  std::ranges::nth_element(sizes, place);
-  return std::clamp(4 * *place, std::size_t{1} << 12, std::size_t{1} << 18);
-}
-
 /// Rounds a bound of scaled costs, in which up to `changes` may be counted too, to one of costs.
 inline Cost unscaled(Cost bound, Cost scale, Cost changes) {
   if (!is_feasible(bound)) return infeasible;
@@ -132,56 +123,79 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
   const Cost changes = prefers ? network.variables() : 0;
   detail::Stop stop(options.steps, options.seconds, options.clock);
   Solution solution;
-  const detail::Simplified simplified(network, {scale, prefers ? options.previous : Assignment{}});
-  if (!simplified.feasible()) {
+  const auto root = std::make_shared<const detail::Reduced>(
+      network, detail::SimplifyOptions{.scale = scale,
+                                       .preferred = prefers ? options.previous : Assignment{}});
+  if (!root->feasible()) {
     solution.bound = infeasible;
     return solution;
   }
-  const detail::Shortened shortened(simplified.network());
-  const CostNetwork& reduced = shortened.network();
+  const CostNetwork& reduced = root->network();
   const detail::Timeline timeline(reduced);
   const detail::PairsOf pairs(reduced);
   std::vector<int> units;
   for (int v = 0; v < reduced.variables() && !options.units.empty(); ++v)
-    units.push_back(options.units[simplified.variable(shortened.variable(v))]);
+    units.push_back(options.units[static_cast<std::size_t>(root->variable(v))]);
   detail::Elimination elimination =
       detail::choose_elimination(reduced, units, options.table_entries, reduced.all_costs());
   const bool exact = elimination.exact() && elimination.entries() < detail::most_entries;
-  std::vector<Cost> multipliers(static_cast<std::size_t>(timeline.points()), 0);
-  detail::Search search(reduced, timeline, pairs, detail::move_entries(reduced), stop);
-  if (!options.previous.empty())
-    search.offer(shortened.reduced(simplified.reduced(options.previous)));
-  if (!exact || (timeline.points() > 0 && reduced.variables() > 50)) {
+  const int split = elimination.split();
+  const bool divides = exact || detail::Narrowing::is_small(reduced);
+  detail::Incumbent incumbent;
+  std::vector<Cost> multipliers(timeline.points(), 0);
+  Cost bound = -infeasible;
+  std::uint64_t operations = 0;
+  const auto offer = [&](const Assignment& assignment) {
+    const detail::Neighbourhood there(reduced, timeline, pairs, assignment);
+    if (there.fits()) incumbent.offer(*root, assignment, there.cost());
+  };
+  const Assignment previous =
+      options.previous.empty() ? Assignment{} : root->reduced(options.previous);
+  if (exact) {
+    if (!options.previous.empty()) offer(previous);
+    detail::Relaxation relaxation(reduced, timeline, std::move(elimination));
+    const auto found = relaxation.evaluate(reduced.all_costs(), multipliers);
+    bound = found.bound;
+    if (is_feasible(bound)) offer(found.assignment);
+    operations = relaxation.tables().operations();
+  } else {
+    detail::Search search(reduced, timeline, pairs, detail::move_entries(reduced), stop);
+    if (!options.previous.empty()) search.offer(previous);
     if (timeline.points() == 0 && !stop.has_clock()) detail::begin_folded(reduced, options, search);
-    search.run();
+    if (divides && timeline.points() > 0)
+      search.run_shortly();
+    else
+      search.run();
     multipliers = search.multipliers();
+    bound = search.bound();
+    if (search.found()) incumbent.offer(*root, search.best(), search.best_cost());
   }
-  if (!exact) {  // what is split, branch and bound must decide
-    const std::size_t entries = std::min(options.table_entries, std::size_t{1} << 12);
-    elimination =
-        detail::Elimination(reduced, detail::elimination_order(reduced, {}, entries), entries);
-  }
-  detail::Relaxation relaxation(reduced, timeline, std::move(elimination));
-  detail::Branching branching(reduced, timeline, pairs, relaxation, stop);
-  if (search.found()) branching.offer(search.best());
+  bound = is_feasible(bound) ? bound + root->constant() : infeasible;
   stop.begin_phase(options.steps, 100);
-  Cost bound = search.bound();
-  if (bound < search.best_cost() && relaxation.elimination().entries() < detail::most_entries)
-    bound = std::max(bound, branching.search(reduced.all_costs(), std::move(multipliers)));
-  bound = std::min(bound, branching.best_cost());
-  solution.bound = detail::unscaled(is_feasible(bound) ? bound + simplified.constant() : infeasible,
-                                    scale, changes);
-  if (is_feasible(branching.best_cost())) {
-    solution.assignment = simplified.recovered(shortened.recovered(branching.best()));
+  detail::Branching branching(incumbent, stop);
+  if (bound < incumbent.cost && divides) {
+    detail::Part whole{.reduced = root,
+                       .network = std::shared_ptr<const CostNetwork>(root, &reduced),
+                       .bound = bound};
+    whole.multipliers.assign(reduced.limits().size(), 0);
+    for (int p = 0; p < timeline.points(); ++p)
+      whole.multipliers[static_cast<std::size_t>(timeline.time(p))] =
+          multipliers[static_cast<std::size_t>(p)];
+    bound = std::max(bound, branching.search(std::move(whole)));
+  }
+  bound = std::min(bound, incumbent.cost);
+  solution.bound = detail::unscaled(bound, scale, changes);
+  if (is_feasible(incumbent.cost)) {
+    solution.assignment = std::move(incumbent.assignment);
     solution.cost = cost_of(network, solution.assignment);
   }
   solution.statistics = {.variables = reduced.variables(),
                          .pairs = reduced.pairs().size(),
                          .points = timeline.points(),
-                         .split = relaxation.elimination().split(),
+                         .split = split,
                          .steps = stop.taken(),
                          .nodes = branching.nodes(),
-                         .operations = relaxation.tables().operations(),
+                         .operations = operations + branching.operations(),
                          .seconds = stop.elapsed(),
                          .stopped_by_clock = stop.by_clock()};
   return solution;

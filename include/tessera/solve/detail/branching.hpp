@@ -1,199 +1,149 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Branch and bound: a node is a set of values for each variable; its bound is the relaxation's,
-/// which also drops the values that no better assignment has. The children take one value each of
-/// one variable, the most promising first (depth first; Land and Doig, 1960).
+/// Branch and bound: of the parts of a network that may have a better assignment, the one of least
+/// bound is narrowed (detail/narrowed.hpp) and divided in two, as long as there is one (Land and
+/// Doig, 1960). Where limits are exceeded, the prices of the bound mix values that use little with
+/// such that use much; so the values of a variable are divided by what they pay for their usage, of
+/// that variable whose values pay most differently and yet are as cheap.
 ///
-///     detail::Branching branching(network, timeline, pairs, relaxation, stop);
-///     branching.offer(assignment);                 // what is known
-///     const Cost bound = branching.search(costs, multipliers);
-///     branching.best();
+///     detail::Branching branching(incumbent, stop);
+///     const Cost bound = branching.search({.reduced = root, …});
+///     incumbent.assignment;
 ///
-/// Laws: `search` returns a lower bound of all assignments; where the search was not stopped, it is
-/// the least cost.
+/// Laws: `search` returns a lower bound of all assignments of the part; where the search was not
+/// stopped, it is the incumbent's cost.
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include <tessera/solve/cost_network.hpp>
-#include <tessera/solve/detail/neighbourhood.hpp>
-#include <tessera/solve/detail/relaxation.hpp>
+#include <tessera/solve/detail/narrowed.hpp>
 #include <tessera/solve/detail/stop.hpp>
 
 namespace tessera::detail {
 
 class Branching {
  public:
-  Branching(const CostNetwork& network, const Timeline& timeline, const PairsOf& pairs,
-            Relaxation& relaxation, Stop& stop)
-      : network_(&network),
-        timeline_(&timeline),
-        pairs_(&pairs),
-        relaxation_(&relaxation),
-        stop_(&stop) {}
+  Branching(Incumbent& incumbent, Stop& stop)
+      : incumbent_(&incumbent), stop_(&stop), narrowing_(incumbent, stop) {}
 
-  /// Keeps the assignment if it is feasible and the best so far, or as good and the first in the
-  /// order of values.
-  void offer(const Assignment& assignment) {
-    const Cost cost = cost_of(*network_, assignment);
-    if (!is_feasible(cost) || cost >= best_cost_) return;
-    if (!timeline_->fits(timeline_->used(assignment))) return;
-    best_cost_ = cost;
-    best_ = assignment;
-  }
-  Cost best_cost() const { return best_cost_; }
-  const Assignment& best() const { return best_; }
   std::uint64_t nodes() const { return nodes_; }
+  std::uint64_t operations() const { return narrowing_.operations(); }
 
-  Cost search(std::span<const Cost> costs, std::vector<Cost> multipliers) {
-    const Cost bound = visit({costs.begin(), costs.end()}, std::move(multipliers), -infeasible, 60);
-    return std::min(bound, best_cost_);
+  Cost search(Part whole) {
+    add(std::move(whole));
+    while (!open_.empty() && open_.front().part.bound < incumbent_->cost) {
+      if (stop_->over()) return open_.front().part.bound;
+      std::ranges::pop_heap(open_, is_later);
+      Part part = std::move(open_.back().part);
+      open_.pop_back();
+      ++nodes_;
+      if (narrowing_.narrow(part)) divide(std::move(part));
+    }
+    return incumbent_->cost;
   }
 
  private:
-  Cost visit(std::vector<Cost> costs, std::vector<Cost> multipliers, Cost known, int rounds);
-  bool keep_limits(std::vector<Cost>& costs) const;
-  int branching_variable(const std::vector<Cost>& costs, const std::vector<Cost>& marginals) const;
+  struct Node {
+    Part part;
+    std::uint64_t number;
+  };
+  /// Of equal bounds, the part that was made last comes first.
+  static bool is_later(const Node& a, const Node& b) {
+    return a.part.bound != b.part.bound ? a.part.bound > b.part.bound : a.number < b.number;
+  }
+  void add(Part part) {
+    open_.push_back({std::move(part), made_++});
+    std::ranges::push_heap(open_, is_later);
+  }
+  /// A variable, and which of its values are in the first of two parts.
+  struct Division {
+    int variable = -1;
+    std::vector<char> first = {};
+  };
+  static Division by_usage(const Part& part);
+  static Division by_cost(const Part& part);
+  void divide(Part part);
 
-  const CostNetwork* network_;
-  const Timeline* timeline_;
-  const PairsOf* pairs_;
-  Relaxation* relaxation_;
+  Incumbent* incumbent_;
   Stop* stop_;
-  Assignment best_;
-  Cost best_cost_ = infeasible;
-  std::uint64_t nodes_ = 0;
+  Narrowing narrowing_;
+  std::vector<Node> open_;
+  std::uint64_t nodes_ = 0, made_ = 0;
 };
 
-/// Drops values that exceed a limit even where all other variables use the least they can. False
-/// where none is left.
-inline bool Branching::keep_limits(std::vector<Cost>& costs) const {
-  if (timeline_->points() == 0) return true;
-  const auto least_of = [&](const Timeline::Row& row) {
-    Cost least = infeasible;
-    for (int i = 0; i < network_->values(row.variable); ++i)
-      if (is_feasible(costs[network_->first(row.variable) + i]))
-        least = std::min(least, timeline_->amount(row, i));
-    return least;
-  };
-  std::vector<Cost> used(timeline_->points() + 1, 0);
-  for (int v = 0; v < network_->variables(); ++v)
-    for (const auto& row : timeline_->rows(v)) {
-      const Cost least = least_of(row);
-      if (!is_feasible(least)) return false;
-      used[row.begin] += least;
-      used[row.end] -= least;
-    }
-  Cost sum = 0;
-  for (int p = 0; p < timeline_->points(); ++p) {
-    sum += used[p];
-    used[p] = timeline_->limits()[p] - sum;
-    if (used[p] < 0) return false;
+/// Of the pairs of a variable's values, the one whose payments differ most beyond twice by how much
+/// both are dearer than the bound.
+inline Branching::Division Branching::by_usage(const Part& part) {
+  const CostNetwork& network = *part.network;
+  Division found;
+  Cost most = -infeasible, limit = 0;
+  std::vector<std::pair<Cost, Cost>> values;  // what a value pays, and how much dearer it is
+  for (int v = 0; v < network.variables(); ++v) {
+    values.clear();
+    for (std::size_t i = network.first(v); i < network.first(v) + network.costs(v).size(); ++i)
+      if (part.allowed[i])
+        values.push_back({part.paid[i], part.least[i] + Narrowing::constant(part) - part.bound});
+    for (const auto& [low, low_dearer] : values)
+      for (const auto& [high, high_dearer] : values) {
+        if (low >= high || high - low - 2 * (low_dearer + high_dearer) <= most) continue;
+        most = high - low - 2 * (low_dearer + high_dearer);
+        limit = low + (high - low) / 2;
+        found.variable = v;
+      }
   }
-  for (int v = 0; v < network_->variables(); ++v)
-    for (const auto& row : timeline_->rows(v)) {
-      const Cost least = least_of(row);
-      Cost room = infeasible;
-      for (int p = row.begin; p < row.end; ++p) room = std::min(room, used[p]);
-      for (int i = 0; i < network_->values(v); ++i)
-        if (timeline_->amount(row, i) - least > room) costs[network_->first(v) + i] = infeasible;
-    }
-  return true;
-}
-
-/// The variable whose values left differ most in what they use, or cost, relative to the room that
-/// there is.
-inline int Branching::branching_variable(const std::vector<Cost>& costs,
-                                         const std::vector<Cost>& marginals) const {
-  int found = -1;
-  std::pair<Cost, Cost> most{-1, -1};
-  for (int v = 0; v < network_->variables(); ++v) {
-    Cost low = infeasible, high = -infeasible;
-    int left = 0;
-    for (int i = 0; i < network_->values(v); ++i) {
-      const std::size_t at = network_->first(v) + static_cast<std::size_t>(i);
-      if (!is_feasible(costs[at])) continue;
-      ++left;
-      low = std::min(low, marginals[at]);
-      high = std::max(high, marginals[at]);
-    }
-    if (left < 2) continue;
-    Cost spread = 0;
-    for (const auto& row : timeline_->rows(v)) {
-      Cost least = infeasible, largest = 0;
-      for (int i = 0; i < network_->values(v); ++i)
-        if (is_feasible(costs[network_->first(v) + static_cast<std::size_t>(i)])) {
-          least = std::min(least, timeline_->amount(row, i));
-          largest = std::max(largest, timeline_->amount(row, i));
-        }
-      spread = std::max(spread, largest - least);
-    }
-    const std::pair<Cost, Cost> weight{spread, high - low};
-    if (weight > most) found = v, most = weight;
-  }
+  if (found.variable < 0) return found;
+  for (std::size_t i = 0; i < network.costs(found.variable).size(); ++i)
+    found.first.push_back(part.paid[network.first(found.variable) + i] <= limit);
   return found;
 }
 
-inline Cost Branching::visit(std::vector<Cost> costs, std::vector<Cost> multipliers, Cost known,
-                             int rounds) {
-  if (stop_->over()) return known;
-  ++nodes_;
-  if (!keep_limits(costs)) return infeasible;
-  Cost bound = known;
-  std::vector<Cost> direction, best_multipliers = multipliers;
-  for (int round = 0; round < rounds; ++round) {
-    const auto found = relaxation_->evaluate(costs, multipliers);
-    if (found.bound > bound || round == 0) best_multipliers = multipliers;
-    bound = std::max(bound, found.bound);
-    if (!is_feasible(found.bound)) return infeasible;
-    offer(found.assignment);
-    if (round == 0 && timeline_->points() > 0 && best_cost_ == infeasible) {
-      Neighbourhood here(*network_, *timeline_, *pairs_, found.assignment);
-      if (here.fits()) {
-        here.descend();
-        offer(here.assignment());
-      }
+/// The cheapest value of the variable whose values differ most.
+inline Branching::Division Branching::by_cost(const Part& part) {
+  const CostNetwork& network = *part.network;
+  Division found;
+  Cost most = -1;
+  std::size_t cheapest = 0;
+  for (int v = 0; v < network.variables(); ++v) {
+    std::size_t left = 0, low = 0;
+    Cost highest = -infeasible;
+    for (std::size_t i = network.first(v); i < network.first(v) + network.costs(v).size(); ++i) {
+      if (!part.allowed[i]) continue;
+      if (left++ == 0 || part.least[i] < part.least[low]) low = i;
+      highest = std::max(highest, part.least[i]);
     }
-    if (bound >= best_cost_) return bound;
-    if (stop_->step()) return bound;
-    if (timeline_->points() == 0) break;
-    const Cost aim =
-        is_feasible(best_cost_) ? best_cost_ : bound + std::max<Cost>(std::abs(bound) / 8, 16);
-    const Cost missing = std::max<Cost>((aim - found.bound) / (1 + round / 8), 1);
-    step_multipliers(*timeline_, timeline_->used(found.assignment), missing, direction,
-                     multipliers);
+    if (left < 2 || highest - part.least[low] <= most) continue;
+    most = highest - part.least[low];
+    found.variable = v;
+    cheapest = low - network.first(v);
   }
-  relaxation_->evaluate(costs, best_multipliers);
-  const std::vector<Cost> marginals = relaxation_->marginals();
-  for (std::size_t i = 0; i < costs.size(); ++i)
-    if (marginals[i] >= best_cost_) costs[i] = infeasible;
-  const int v = branching_variable(costs, marginals);
-  if (v < 0) {  // at most one assignment is left
-    Assignment only;
-    for (int w = 0; w < network_->variables(); ++w)
-      for (int i = 0; i < network_->values(w); ++i)
-        if (is_feasible(costs[network_->first(w) + static_cast<std::size_t>(i)])) only.push_back(i);
-    if (static_cast<int>(only.size()) == network_->variables()) offer(only);
-    return infeasible;
+  if (found.variable < 0) return found;
+  found.first.assign(network.costs(found.variable).size(), 0);
+  found.first[cheapest] = 1;
+  return found;
+}
+
+inline void Branching::divide(Part part) {
+  Division division = by_usage(part);
+  if (division.variable < 0) division = by_cost(part);
+  if (division.variable < 0)
+    return add(std::move(part));  // a single assignment: it is reduced to it
+  const std::size_t first = part.network->first(division.variable);
+  for (const char side : {char{1}, char{0}}) {
+    Part half = part;
+    Cost least = infeasible;
+    for (std::size_t i = 0; i < division.first.size(); ++i)
+      if (division.first[i] != side)
+        half.allowed[first + i] = 0;
+      else if (half.allowed[first + i])
+        least = std::min(least, part.least[first + i]);
+    half.bound = std::max(half.bound, least + Narrowing::constant(part));
+    half.least.clear();
+    half.paid.clear();
+    if (is_feasible(least) && half.bound < incumbent_->cost) add(std::move(half));
   }
-  std::vector<std::pair<Cost, int>> children;
-  for (int i = 0; i < network_->values(v); ++i) {
-    const std::size_t at = network_->first(v) + static_cast<std::size_t>(i);
-    if (is_feasible(costs[at])) children.push_back({marginals[at], i});
-  }
-  std::ranges::sort(children);
-  Cost least = infeasible;
-  for (const auto& [marginal, value] : children) {
-    std::vector<Cost> child = costs;
-    for (int i = 0; i < network_->values(v); ++i)
-      if (i != value) child[network_->first(v) + static_cast<std::size_t>(i)] = infeasible;
-    least =
-        std::min(least, visit(std::move(child), best_multipliers, std::max(bound, marginal), 8));
-  }
-  return std::max(bound, least);
 }
 
 }  // namespace tessera::detail

@@ -39,6 +39,15 @@ class Numbers {
   std::uint64_t state_ = 1;
 };
 
+/// The largest table of a move: several times that of most pairs.
+inline std::size_t move_entries(const CostNetwork& network) {
+  std::vector<std::size_t> sizes{0};
+  for (const auto& pair : network.pairs()) sizes.push_back(network.costs(pair).size());
+  const auto place = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() * 9 / 10);
+  std::ranges::nth_element(sizes, place);
+  return std::clamp(4 * *place, std::size_t{1} << 12, std::size_t{1} << 18);
+}
+
 class LargeMoves {
  public:
   LargeMoves(const CostNetwork& network, const PairsOf& pairs, std::size_t bound)

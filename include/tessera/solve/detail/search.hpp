@@ -64,10 +64,22 @@ class Search {
     moved_.begin_as(smaller.moved_, folded.pairs());
     if (smaller.found()) offer(folded.recovered(smaller.best()));
   }
+  /// Begins at these multipliers.
+  void begin_at(const std::vector<Cost>& multipliers) {
+    multipliers_ = multipliers;
+    price(multipliers);
+  }
+  /// What the last bound was decoded to, whether or not it keeps the limits.
+  const Assignment& here() const { return here_.assignment(); }
+  /// The network with its costs as they were moved.
+  CostNetwork moved();
+
   /// All of the following, each a phase of the search.
   void run();
+  /// Those of them after which a network is divided.
+  void run_shortly();
   void raise_bound();
-  void tighten(std::size_t entries);
+  std::vector<Cost> tighten(std::size_t entries, bool of_values = false);
   void find(bool rising);
   void improve(int patience);
 
@@ -128,6 +140,16 @@ inline void Search::run() {
   if (open()) improve(100);
 }
 
+inline void Search::run_shortly() {
+  stop_->begin_phase(200, 15);
+  raise_bound();
+  tighten(std::size_t{1} << 12);
+  stop_->begin_phase(60, 25);
+  if (bound_ < best_cost_) find(false);
+  stop_->begin_phase(2000, 40);
+  if (!found()) find(true);
+}
+
 /// Subgradient steps, of which each follows a pass over all costs.
 inline void Search::raise_bound() {
   std::vector<Cost> multipliers = multipliers_, direction;
@@ -160,18 +182,34 @@ inline void Search::raise_bound() {
 }
 
 /// A bound of buckets of moved costs, which is often better than that of pairs; and what it decodes
-/// to.
-inline void Search::tighten(std::size_t entries) {
+/// to. Returns a bound for each value, if that is wanted.
+inline std::vector<Cost> Search::tighten(std::size_t entries, bool of_values) {
   moved_.pass();
   const CostNetwork moved = moved_.network();
   Elimination elimination(moved, elimination_order(moved, {}, entries), entries);
   Tables tables;
   const Cost least = elimination.forward(tables, moved.all_costs());
-  bound_ =
-      std::max(bound_, is_feasible(least) ? least - timeline_->charge(multipliers_) : infeasible);
-  if (!is_feasible(least)) return;
+  const Cost charge = timeline_->charge(multipliers_);
+  bound_ = std::max(bound_, is_feasible(least) ? least - charge : infeasible);
+  if (!is_feasible(least)) return std::vector<Cost>(of_values ? penalties_.size() : 0, infeasible);
   here_.reset(elimination.decode(tables, {}));
   offer(here_.assignment());
+  if (!of_values) return {};
+  std::vector<Cost> marginals = elimination.backward(tables);
+  for (Cost& cost : marginals)
+    if (is_feasible(cost)) cost -= charge;
+  return marginals;
+}
+
+inline CostNetwork Search::moved() {
+  price(std::vector<Cost>(multipliers_.size(), 0));
+  CostNetwork moved = moved_.network();
+  price(multipliers_);
+  for (const auto& usage : network_->usages())
+    moved.add_usage(usage.variable, usage.begin, usage.end, network_->amounts(usage));
+  for (int time = 0; time < static_cast<int>(network_->limits().size()); ++time)
+    moved.set_limit(time, time + 1, network_->limits()[static_cast<std::size_t>(time)]);
+  return moved;
 }
 
 /// Moves at prices that rise where limits are exceeded, until they are kept, and fall where they

@@ -21,9 +21,11 @@
 namespace tessera::detail {
 
 struct SimplifyOptions {
-  Cost scale = 1;        // each cost is multiplied by it, and then
-  Assignment preferred;  // 1 is added for each variable that has another value than here, where
-                         // this is given
+  Cost scale = 1;             // each cost is multiplied by it, and then
+  Assignment preferred = {};  // 1 is added for each variable that has another value than here,
+                              // where this is given
+  std::vector<char> allowed = {};  // of all values of all variables, those that may be taken, if
+                                   // this is given
 };
 
 class Simplified {
@@ -271,7 +273,9 @@ inline Simplified::Simplified(const CostNetwork& network, const SimplifyOptions&
       for (int i = 0; i < network.values(v); ++i)
         if (i != options.preferred[v] && is_feasible(variable.costs[i])) ++variable.costs[i];
     for (int i = 0; i < network.values(v); ++i)
-      if (!is_feasible(variable.costs[i])) drop(v, i);
+      if (!is_feasible(variable.costs[i]) ||
+          (!options.allowed.empty() && !options.allowed[network.first(v) + i]))
+        drop(v, i);
     touch(v);
   }
   for (const auto& usage : network.usages()) {

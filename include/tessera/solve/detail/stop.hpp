@@ -38,6 +38,14 @@ class Stop {
     ++taken_;
     return over();
   }
+  /// Takes steps that were taken elsewhere.
+  void take(std::uint64_t steps) { taken_ += steps; }
+  /// Returns a search's own stop, for a part of what is left here.
+  Stop part(std::uint64_t steps) const {
+    const std::uint64_t left = phase_steps_ > taken_ ? phase_steps_ - taken_ : 0;
+    const double seconds = seconds_ > 0 ? std::max(phase_seconds_ - elapsed(), 1e-9) : 0;
+    return {std::min(steps, left), seconds, clock_};
+  }
   bool over() {
     if (taken_ >= phase_steps_) return true;
     const bool late = seconds_ > 0 && elapsed() >= phase_seconds_;

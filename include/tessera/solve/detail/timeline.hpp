@@ -38,6 +38,8 @@ class Timeline {
 
   int points() const { return static_cast<int>(limits_.size()); }
   std::span<const Cost> limits() const { return limits_; }
+  /// Returns the time that a point stands for.
+  int time(int point) const { return times_[static_cast<std::size_t>(point)]; }
   /// Makes multipliers smaller, by halves, where penalties could sum up to more than costs may.
   void keep_small(std::vector<Cost>& multipliers) const {
     const auto largest = [&] {
@@ -99,6 +101,7 @@ class Timeline {
                 std::vector<Cost>& common);
 
   std::vector<Cost> limits_, amounts_;
+  std::vector<int> times_;     ///< of each point
   std::vector<Cost> largest_;  ///< at each point, the most that all variables use
   std::vector<Row> rows_;
   std::vector<std::size_t> first_row_;
@@ -168,7 +171,9 @@ inline Timeline::Timeline(const CostNetwork& network) {
     const bool in_next = time + 1 < times && !ends[time + 1] && limits[time + 1] <= limits[time];
     const bool in_last =
         time > 0 && !begins[time] && ends[time] && limits[time - 1] <= limits[time];
-    if (largest > limits[time] && !in_next && !in_last) limits_.push_back(limits[time]);
+    if (largest <= limits[time] || in_next || in_last) continue;
+    limits_.push_back(limits[time]);
+    times_.push_back(time);
   }
   point[times] = points();
   std::size_t kept = 0;
