@@ -40,6 +40,8 @@ struct SolveOptions {
   std::size_t table_entries = std::size_t{1} << 20;
   /// How many steps a search may take: changes of multipliers, moves, nodes.
   std::uint64_t steps = 20'000;
+  /// Where the search for an exact answer takes long, it stops at a gap of so many thousandths.
+  Cost enough = 0;
   /// Stops the search by the clock; 0 does not. The answer then may differ from run to run.
   double seconds = 0;
   /// What the time is, in seconds; nullptr stands for the steady clock.
@@ -181,7 +183,7 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
     for (int p = 0; p < timeline.points(); ++p)
       whole.multipliers[static_cast<std::size_t>(timeline.time(p))] =
           multipliers[static_cast<std::size_t>(p)];
-    bound = std::max(bound, branching.search(std::move(whole)));
+    bound = std::max(bound, branching.search(std::move(whole), options.enough));
   }
   bound = std::min(bound, incumbent.cost);
   solution.bound = detail::unscaled(bound, scale, changes);

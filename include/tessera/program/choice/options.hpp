@@ -40,7 +40,7 @@ struct ChooseOptions {
   Index memory_limit = max_int64;  ///< bytes of tensors and workspace that a process may hold
   /// How many steps the search may take where the network is too large to be solved exactly: more
   /// narrow the gap.
-  std::uint64_t steps = 2000;
+  std::uint64_t steps = 4000;
 };
 
 }  // namespace tessera

@@ -15,9 +15,10 @@
 /// 1954).
 ///
 /// Laws: the best assignment of a part is in what is left of it, or costs no less than the
-/// incumbent.
+/// incumbent's target.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -36,6 +37,12 @@ namespace tessera::detail {
 struct Incumbent {
   Cost cost = infeasible;
   Assignment assignment = {};
+  Cost enough = 0;  ///< by how many thousandths others have to cost less, to be looked for
+
+  /// What others have to cost less than. It never rises.
+  Cost target() const {
+    return is_feasible(cost) ? cost - (cost < 0 ? -cost : cost) / 1000 * enough : cost;
+  }
 
   /// Keeps an assignment of a reduced network that keeps the limits, if it costs less.
   void offer(const Reduced& of, const Assignment& found, Cost found_cost) {
@@ -60,11 +67,15 @@ class Narrowing {
  public:
   Narrowing(Incumbent& incumbent, Stop& stop) : incumbent_(&incumbent), stop_(&stop) {}
 
+  /// Returns the entries of all pairs of a network.
+  static std::uint64_t entries(const CostNetwork& network) {
+    std::uint64_t entries = 0;
+    for (const auto& pair : network.pairs()) entries += network.costs(pair).size();
+    return entries;
+  }
   /// Whether a network is not too large to be made anew many times.
   static bool is_small(const CostNetwork& network) {
-    std::size_t entries = 0;
-    for (const auto& pair : network.pairs()) entries += network.costs(pair).size();
-    return entries <= std::size_t{1} << 22;
+    return entries(network) <= std::uint64_t{1} << 22;
   }
   std::uint64_t operations() const { return operations_; }
 
@@ -73,13 +84,13 @@ class Narrowing {
   bool narrow(Part& part) {
     for (int round = 0;; ++round) {
       if (!reduce(part)) return false;
-      if (part.bound >= incumbent_->cost) return false;
+      if (part.bound >= incumbent_->target()) return false;
       const std::size_t all = part.least.size();
       std::size_t left = 0;
       part.allowed.assign(all, 0);
       for (std::size_t i = 0; i < all; ++i) {
         part.allowed[i] =
-            is_feasible(part.least[i]) && part.least[i] + constant(part) < incumbent_->cost;
+            is_feasible(part.least[i]) && part.least[i] + constant(part) < incumbent_->target();
         left += static_cast<std::size_t>(part.allowed[i]);
       }
       if (left == 0) return false;
@@ -144,7 +155,7 @@ class Narrowing {
     for (int without = 0;;) {
       auto found = relaxation.evaluate(costs, multipliers);
       raise(part, found.bound);
-      if (!is_feasible(found.bound) || part.bound >= incumbent_->cost) break;
+      if (!is_feasible(found.bound) || part.bound >= incumbent_->target()) break;
       offer(part, timeline, pairs, found.assignment);
       const Cost missing = is_feasible(incumbent_->cost)
                                ? incumbent_->cost - constant(part) - found.bound
@@ -167,7 +178,7 @@ class Narrowing {
                        std::max<Cost>(missing / share, 1), direction, multipliers);
     }
     multipliers = std::move(best);
-    if (part.bound < incumbent_->cost) {
+    if (part.bound < incumbent_->target()) {
       offer_dearer(part, timeline, pairs, relaxation, multipliers);
       relaxation.evaluate(costs, multipliers);
       part.least = relaxation.marginals();
@@ -204,7 +215,7 @@ class Narrowing {
     part.network = std::make_shared<const CostNetwork>(search.moved());
   }
   static constexpr std::uint64_t passes = 60;
-  static constexpr std::size_t table_entries = std::size_t{1} << 17;
+  static constexpr std::size_t table_entries = std::size_t{1} << 15;
 
   Incumbent* incumbent_;
   Stop* stop_;

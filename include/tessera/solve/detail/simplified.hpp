@@ -21,9 +21,9 @@
 namespace tessera::detail {
 
 struct SimplifyOptions {
-  Cost scale = 1;             // each cost is multiplied by it, and then
-  Assignment preferred = {};  // 1 is added for each variable that has another value than here,
-                              // where this is given
+  Cost scale = 1;                  // each cost is multiplied by it, and then
+  Assignment preferred = {};       // 1 is added for each variable that has another value than here,
+                                   // where this is given
   std::vector<char> allowed = {};  // of all values of all variables, those that may be taken, if
                                    // this is given
 };

@@ -22,6 +22,7 @@
 #include <tessera/program/choice/detail/question.hpp>
 #include <tessera/program/choice/detail/search.hpp>
 #include <tessera/program/explain.hpp>
+#include <tessera/program/peak.hpp>
 #include <tessera/program/text_table.hpp>
 #include <tessera/solve/min_marginals.hpp>
 
@@ -49,6 +50,12 @@ namespace detail {
 inline std::string price_text(Objective objective, Cost cost) {
   if (!is_feasible(cost)) return "not possible";
   return objective == Objective::time ? time_text(cost) : bytes_text(cost >> 12);
+}
+/// Says by which memory the gap is, and what the Program holds.
+inline std::string memory_text(const Choice& choice) {
+  if (choice.memory_limit == max_int64) return "";
+  return " by the memory that the search counts; planned peak " +
+         bytes_text(peak_over_processes(choice.program)) + " of " + bytes_text(choice.memory_limit);
 }
 inline std::string tensor_text(const Program& program, int t) {
   const ProgramTensor& tensor = program.tensor(t);
@@ -106,8 +113,8 @@ TESSERA_FUNCTION std::string explain(const Choice& choice) {
   std::snprintf(gap, sizeof gap, "%.2f", 100 * choice.gap());
   return tensors + std::to_string(changed) + " split otherwise; " +
          detail::price_text(choice.objective, choice.before) + " before, " +
-         detail::price_text(choice.objective, choice.cost) + " after, gap " + gap + " %\n" +
-         table.text("  ");
+         detail::price_text(choice.objective, choice.cost) + " after, gap " + gap + " %" +
+         detail::memory_text(choice) + "\n" + table.text("  ");
 }
 
 TESSERA_FUNCTION std::string explain(const Choice& choice, int tensor) {

@@ -32,10 +32,6 @@ inline Index flops_of(const Program& program) {
     flops = saturating_add(flops, Prices::flops_of(*e.plan));
   return flops;
 }
-inline bool keeps_limits(const Program& program, const ChooseOptions& options) {
-  if (options.flops_limit != max_int64 && flops_of(program) > options.flops_limit) return false;
-  return options.memory_limit == max_int64 || peak_over_processes(program) <= options.memory_limit;
-}
 
 /// Returns what a choice that exceeds its limit on memory needs at the least, as far as is known.
 inline std::string least_peak_text(const Choice& choice) {
@@ -52,6 +48,7 @@ class ChoiceSearch {
         options_(options),
         question_(std::make_shared<ChoiceQuestion>(program, planning, options)) {
     solving_.steps = options.steps;
+    solving_.enough = 2;
     choice_.objective = options.objective;
     choice_.program = program;
     choice_.cost = choice_.before = price_of(program);
@@ -59,9 +56,10 @@ class ChoiceSearch {
     for (std::size_t t = 0; t < program.tensors().size(); ++t)
       choice_.free.push_back(question_->is_free(static_cast<int>(t)));
     choice_.question = question_;
-    choice_.found = question_->keeps_pins() && keeps_limits(program, options);
+    const Use use = use_of(program);
+    choice_.found = question_->keeps_pins() && keeps_limits(use);
     choice_.memory_limit = options.memory_limit;
-    choice_.least_peak = limits_memory() ? peak_over_processes(program) : 0;
+    choice_.least_peak = use.peak;
   }
 
   Choice make() {
@@ -103,22 +101,33 @@ class ChoiceSearch {
       UnderChoice by_cost(*question_, assignment_, planning_);
       if (offer(by_cost.make(), assignment_)) return;
       if (!limits_memory()) {
-        flops -= excess(flops_of(last_), options_.flops_limit);
+        flops -= excess(last_use_.flops, options_.flops_limit);
         question_->limit(flops, memory);
         continue;
       }
       UnderChoice as_counted(*question_, assignment_, planning_, true);
       if (offer(as_counted.make(), assignment_)) return;
       if (raised) return;
-      flops -= excess(flops_of(last_), options_.flops_limit);
+      flops -= excess(last_use_.flops, options_.flops_limit);
       if (count_moves(as_counted.origins())) {
         question_->build();
       } else {
         kept = memory;
-        memory -= excess(peak_over_processes(last_), options_.memory_limit);
+        memory -= excess(last_use_.peak, options_.memory_limit);
       }
       question_->limit(flops, memory);
     }
+  }
+  /// What a Program computes and holds, of what is limited.
+  struct Use {
+    Index flops = 0, peak = 0;
+  };
+  Use use_of(const Program& program) const {
+    return {options_.flops_limit != max_int64 ? flops_of(program) : 0,
+            limits_memory() ? peak_over_processes(program) : 0};
+  }
+  bool keeps_limits(const Use& use) const {
+    return use.flops <= options_.flops_limit && use.peak <= options_.memory_limit;
   }
   static Index excess(Index value, Index limit) { return std::max<Index>(0, value - limit); }
   bool limits_memory() const { return options_.memory_limit != max_int64; }
@@ -137,10 +146,10 @@ class ChoiceSearch {
   /// Takes a Program, if it keeps the limits and costs less than what is known; returns whether it
   /// keeps them.
   bool offer(Program made, const Assignment& assignment) {
-    if (limits_memory())
-      choice_.least_peak = std::min(choice_.least_peak, peak_over_processes(made));
+    const Use use = use_of(made);
+    choice_.least_peak = std::min(choice_.least_peak, use.peak);
     const Cost cost = price_of(made);
-    const bool keeps = keeps_limits(made, options_);
+    const bool keeps = keeps_limits(use);
     if (keeps && (!choice_.found || cost < choice_.cost)) {
       choice_.found = true;
       choice_.cost = cost;
@@ -149,6 +158,7 @@ class ChoiceSearch {
       choice_.program = std::move(made);
     } else {
       last_ = std::move(made);
+      last_use_ = use;
     }
     return keeps;
   }
@@ -176,6 +186,7 @@ class ChoiceSearch {
   Choice choice_;
   Assignment assignment_;
   Program last_;  ///< that did not keep the limits
+  Use last_use_;
 };
 
 inline Choice chosen_anew(const Program& program, const PlanOptions& planning,
