@@ -174,7 +174,7 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
   }
   bound = is_feasible(bound) ? bound + root->constant() : infeasible;
   stop.begin_phase(options.steps, 100);
-  detail::Branching branching(incumbent, stop);
+  detail::Branching branching(incumbent, stop, options.table_entries);
   if (bound < incumbent.cost && divides) {
     detail::Part whole{.reduced = root,
                        .network = std::shared_ptr<const CostNetwork>(root, &reduced),

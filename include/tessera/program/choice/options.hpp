@@ -36,8 +36,11 @@ struct ChooseOptions {
   std::shared_ptr<const ChoiceTable> previous = {};
   /// A choice to repeat: the tensors that it chose are split as it says, whatever that costs.
   std::shared_ptr<const ChoiceTable> stated = {};
-  Index flops_limit = max_int64;   ///< of process 0, in all operators
-  Index memory_limit = max_int64;  ///< bytes of tensors and workspace that a process may hold
+  Index flops_limit = max_int64;  ///< of process 0, in all operators
+  /// Bytes of tensors and workspace that a process may hold. Tensors that the Program does not name
+  /// are counted as this process holds them: all processes choose alike where these take as much on
+  /// all of them.
+  Index memory_limit = max_int64;
   /// How many steps the search may take where the network is too large to be solved exactly: more
   /// narrow the gap.
   std::uint64_t steps = 4000;

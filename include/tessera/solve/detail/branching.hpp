@@ -7,7 +7,7 @@
 /// such that use much; so the values of a variable are divided by what they pay for their usage, of
 /// that variable whose values pay most differently and yet are as cheap.
 ///
-///     detail::Branching branching(incumbent, stop);
+///     detail::Branching branching(incumbent, stop, entries);
 ///     const Cost bound = branching.search({.reduced = root, …}, 0);
 ///     incumbent.assignment;
 ///
@@ -26,8 +26,9 @@ namespace tessera::detail {
 
 class Branching {
  public:
-  Branching(Incumbent& incumbent, Stop& stop)
-      : incumbent_(&incumbent), stop_(&stop), narrowing_(incumbent, stop) {}
+  /// `entries`: of the largest table that may be made.
+  Branching(Incumbent& incumbent, Stop& stop, std::size_t entries)
+      : incumbent_(&incumbent), stop_(&stop), narrowing_(incumbent, stop, entries) {}
 
   std::uint64_t nodes() const { return nodes_; }
   std::uint64_t operations() const { return narrowing_.operations(); }

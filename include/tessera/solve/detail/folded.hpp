@@ -49,10 +49,10 @@ class Folded {
   /// Numbers the variables of each unit, so that those that correspond have equal numbers; no units
   /// are known where the middle ones differ.
   void find(const CostNetwork& network) {
-    unit_ = find_units(network);
+    const auto colours = colours_of(network);
+    unit_ = find_units(network, colours);
     units_ = unit_.empty() ? 0 : 1 + *std::ranges::max_element(unit_);
     if (!is_smaller()) return;
-    const auto colours = colours_of(network);
     std::vector<std::vector<std::pair<std::uint64_t, int>>> all(static_cast<std::size_t>(units_));
     for (int v = 0; v < network.variables(); ++v)
       if (unit(v) >= 0)

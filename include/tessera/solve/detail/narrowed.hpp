@@ -7,7 +7,7 @@
 /// exactly.
 ///
 ///     Part part{.reduced = root, .network = …, .allowed = …};
-///     if (Narrowing(incumbent, stop).narrow(part)) { … an assignment that is better may be left … }
+///     if (Narrowing(incumbent, stop, entries).narrow(part)) { … an assignment that is better may be left … }
 ///
 /// The bound is that of an exact elimination with limits as prices (detail/relaxation.hpp), or of
 /// moved costs (detail/search.hpp) where tables would be too large. Values go by what all
@@ -65,7 +65,12 @@ struct Part {
 
 class Narrowing {
  public:
-  Narrowing(Incumbent& incumbent, Stop& stop) : incumbent_(&incumbent), stop_(&stop) {}
+  /// `entries`: of the largest table that may be made.
+  Narrowing(Incumbent& incumbent, Stop& stop, std::size_t entries)
+      : incumbent_(&incumbent),
+        stop_(&stop),
+        most_exact_(std::min(entries, std::size_t{1} << 20)),
+        most_moved_(std::min(entries, std::size_t{1} << 15)) {}
 
   /// Returns the entries of all pairs of a network.
   static std::uint64_t entries(const CostNetwork& network) {
@@ -100,9 +105,9 @@ class Narrowing {
   static Cost constant(const Part& part) { return part.reduced->constant(); }
 
  private:
-  /// The largest table, and all tables, of an elimination that is made many times.
-  static constexpr std::size_t most_entries = std::size_t{1} << 20;
+  /// The entries of all tables of an elimination that is made many times.
   static constexpr double most_all_entries = 1.2e7;
+  static constexpr std::uint64_t passes = 60;
 
   /// Makes a part smaller and bounds it; returns false where nothing is left.
   bool reduce(Part& part) {
@@ -117,7 +122,7 @@ class Narrowing {
       multipliers.push_back(time < part.multipliers.size() ? part.multipliers[time] : 0);
     }
     timeline.keep_small(multipliers);
-    Elimination elimination(network, elimination_order(network, {}, most_entries), most_entries);
+    Elimination elimination(network, elimination_order(network, {}, most_exact_), most_exact_);
     const bool exact = elimination.exact() && elimination.entries() < most_all_entries;
     if (exact) {
       Relaxation relaxation(network, timeline, std::move(elimination));
@@ -207,18 +212,16 @@ class Narrowing {
     search.begin_at(multipliers);
     search.raise_bound();
     stop_->take(some.taken());
-    part.least = search.tighten(table_entries, true);
+    part.least = search.tighten(most_moved_, true);
     raise(part, search.bound());
     if (search.found()) offer(part, timeline, pairs, search.best());
     offer(part, timeline, pairs, search.here());
     multipliers = search.multipliers();
     part.network = std::make_shared<const CostNetwork>(search.moved());
   }
-  static constexpr std::uint64_t passes = 60;
-  static constexpr std::size_t table_entries = std::size_t{1} << 15;
-
   Incumbent* incumbent_;
   Stop* stop_;
+  std::size_t most_exact_, most_moved_;  ///< entries of a table
   std::uint64_t operations_ = 0;
 };
 

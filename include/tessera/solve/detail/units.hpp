@@ -7,7 +7,7 @@
 /// (detail/tables.hpp), k equal units then cost one unit and log k products of its table with
 /// itself in the (min,+) sense; a wrong guess costs time alone.
 ///
-///     const std::vector<int> units = detail::find_units(network);       // a unit's number for each variable, or -1
+///     const std::vector<int> units = detail::find_units(network, colours_of(network));   // a unit's number for each variable, or -1
 ///     const std::vector<int> rank = detail::unit_ranks(network, units);
 ///     const auto order = detail::elimination_order(network, rank, bound);
 ///
@@ -58,9 +58,9 @@ inline std::vector<std::uint64_t> colours_of(const CostNetwork& network) {
 /// is the number of units; one of such a colour stands for each unit, and a variable belongs to the
 /// nearest. What is joined to as many variables as there are units, and is not repeated itself,
 /// belongs to none. Time: O(pairs · log).
-inline std::vector<int> find_units(const CostNetwork& network) {
+inline std::vector<int> find_units(const CostNetwork& network,
+                                   const std::vector<std::uint64_t>& colours) {
   std::vector<int> units(static_cast<std::size_t>(network.variables()), -1);
-  const auto colours = colours_of(network);
   std::map<std::uint64_t, std::pair<int, int>> classes;  // of a colour: how many, and the first
   for (int v = 0; v < network.variables(); ++v)
     ++classes.try_emplace(colours[v], 0, v).first->second.first;
@@ -114,7 +114,7 @@ inline Elimination choose_elimination(const CostNetwork& network, std::vector<in
   const auto of_rank = [&](const std::vector<int>& rank, std::vector<char> late) {
     return Elimination(network, elimination_order(network, rank, bound), bound, std::move(late));
   };
-  if (units.empty()) units = find_units(network);
+  if (units.empty()) units = find_units(network, colours_of(network));
   Elimination plain = of_rank({}, {});
   if (std::ranges::all_of(units, [](int unit) { return unit < 0; })) return plain;
   std::vector<char> late;
