@@ -33,8 +33,8 @@ class Branching {
   std::uint64_t nodes() const { return nodes_; }
   std::uint64_t operations() const { return narrowing_.operations(); }
 
-  /// Once it has taken a quarter of its steps, it looks no further for what is cheaper by fewer
-  /// than `enough` thousandths.
+  /// Once its steps have read many entries of the network, it looks no further for what is cheaper
+  /// by fewer than `enough` thousandths.
   Cost search(Part whole, Cost enough) {
     const std::uint64_t late = most_read / (1 + Narrowing::entries(*whole.network));
     add(std::move(whole));

@@ -219,6 +219,7 @@ class Narrowing {
     multipliers = search.multipliers();
     part.network = std::make_shared<const CostNetwork>(search.moved());
   }
+
   Incumbent* incumbent_;
   Stop* stop_;
   std::size_t most_exact_, most_moved_;  ///< entries of a table
