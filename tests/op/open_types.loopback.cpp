@@ -173,6 +173,36 @@ TEST_CASE("a choice opens what types leave open, and keeps what they state") {
   CHECK(one.argument("1")[1] == AxisList{});
 }
 
+TEST_CASE("weights that are returned lie as those whose place they take") {
+  const auto on = sizes<Grid>(2, 4);
+  const auto mesh = dry_mesh<Grid>(on);
+  const AllOpen all{zeros<Real<_, _>>(mesh, 64, 512), zeros<Real<_, _>>(mesh, 512, 64)};
+  const auto step = [](const auto& a, const auto& w) { return trained(a, w); };
+  const Choice choice = choose(step)(like<Real<data, _>>(256, 64), all, on);
+  CHECK(choice.given().ties().size() == 2);
+  for (const ProgramTie& tie : choice.given().ties())
+    CHECK(choice.chosen[static_cast<std::size_t>(tie.argument)] ==
+          choice.chosen[static_cast<std::size_t>(tie.result)]);
+  CHECK(choice.argument("1.in") != Sharding{{}, {}});
+  CHECK(choice.cost < choice.before);
+  CHECK(choice.gap() == 0);
+}
+
+TEST_CASE("a reshard to open entries keeps the others, and may end elsewhere in these") {
+  const auto on = sizes<Grid>(2, 4);
+  const auto moved = [](const auto& a, const auto& w) {
+    return einsum<"bh,oh->bo">(reshard<P<Open, model>>(einsum<"bi,ih->bh">(a, w)), w);
+  };
+  const Choice choice =
+      choose(moved)(like<Real<data, _>>(256, 64), like<Real<Open, Open>>(64, 64), on);
+  int pinned = 0;
+  for (const TensorPin& pin : choice.given().pins()) {
+    pinned += pin.to == OpenSharding{Open{}, {1}} ? 1 : 0;
+    CHECK(pin.to.allows(choice.chosen[static_cast<std::size_t>(pin.tensor)], on.shape));
+  }
+  CHECK(pinned == 1);
+}
+
 TEST_CASE("a function of open tensors runs as chosen, its arguments born so; alone it is refused") {
   for (const MeshSizes<Grid> size : {sizes<Grid>(2, 2), sizes<Grid>(3, 2)})
     run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
