@@ -57,9 +57,7 @@ struct OperationTable {
   std::string (*text)(const void*, const AxisNames&);
   const Terms* (*terms)(const void*);  ///< null: it has no letters
   Sharding (*deduced)(const void*, const TensorDescs&);
-  /// States how the results are split; returns whether it is an operator that does. Null: asks.
-  bool (*lay)(void*, const Sharding&);
-  const Sharding* (*stated)(const void*);  ///< null: it states none
+  Sharding* (*stated)(void*);  ///< how its results are split; null: it does not state it
 };
 
 /// Writes the numbers of an operator: " start 0x2, limit 4x6".
@@ -154,20 +152,11 @@ const OperationTable TableOf<Op>::value{
       else
         return TableOf<Op>::as(op).results(operands)[0].sharding;
     },
-    [](void* op, const Sharding& to) -> bool {
-      if constexpr (requires(Op & any) { any.out = to; }) {
-        if (op != nullptr) static_cast<Op*>(op)->out = to;
-        return true;
-      } else if constexpr (requires(Op & any) { any.made.sharding = to; }) {
-        if (op != nullptr) static_cast<Op*>(op)->made.sharding = to;
-        return true;
-      } else {
-        return false;
-      }
-    },
-    [](const void* op) -> const Sharding* {
-      if constexpr (requires { TableOf<Op>::as(op).out; })
-        return &TableOf<Op>::as(op).out;
+    [](void* op) -> Sharding* {
+      if constexpr (requires(Op & any) { any.out = Sharding(); })
+        return &static_cast<Op*>(op)->out;
+      else if constexpr (requires(Op & any) { any.made.sharding = Sharding(); })
+        return &static_cast<Op*>(op)->made.sharding;
       else
         return nullptr;
     }};
@@ -202,7 +191,7 @@ class OperationView {
   /// Returns the sharding that its result has where the caller says nothing.
   Sharding deduced(const TensorDescs& operands) const { return table_->deduced(op_, operands); }
   /// Returns the sharding that it states for its result; null where it states none.
-  const Sharding* stated() const { return table_->stated(op_); }
+  const Sharding* stated() const { return table_->stated(const_cast<void*>(op_)); }
   /// Returns the struct, if it is of this kind.
   template <OperationStruct Op> const Op* get_if() const {
     return table_ == &detail::TableOf<Op>::value ? static_cast<const Op*>(op_) : nullptr;
@@ -252,11 +241,11 @@ class Operation {
   Operation with_result(const Sharding& to) const {
     Operation other(view());
     std::byte* const large = const_cast<std::byte*>(other.large_.get());  // nobody else's yet
-    table_->lay(large != nullptr ? static_cast<void*>(large) : other.small_, to);
+    if (Sharding* const out = table_->stated(large != nullptr ? large : other.small_)) *out = to;
     return other;
   }
   /// Returns whether with_result() makes another.
-  bool states_result() const { return table_->lay(nullptr, {}); }
+  bool states_result() const { return view().stated() != nullptr; }
   bool operator==(const Operation& other) const { return view() == other.view(); }
 
  private:

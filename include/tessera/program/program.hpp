@@ -70,12 +70,9 @@ struct TensorPin {
   Where where = {};
   /// The tensor's type leaves it open: it is chosen, though it is an argument or a result.
   bool opens = false;
-};
-
-/// An argument and the result that takes its place in the next call: where both are chosen, they
-/// lie alike.
-struct ProgramTie {
-  int argument = -1, result = -1;
+  /// The argument whose place the tensor takes in the next call: where both are chosen, they lie
+  /// alike. -1: none.
+  int like = -1;
 };
 
 /// A tensor of a function's arguments: "1.weight" is field `weight` of the second one.
@@ -128,8 +125,6 @@ class Program {
   /// The arguments of a function that choose has recorded (run/choose_of.hpp).
   void name_argument(const ProgramArgument& argument) { arguments_.push_back(argument); }
   const std::vector<ProgramArgument>& arguments() const { return arguments_; }
-  void tie(const ProgramTie& tie) { ties_.push_back(tie); }
-  const std::vector<ProgramTie>& ties() const { return ties_; }
   void pin(const TensorPin& pin) { pins_.push_back(pin); }
   const std::vector<TensorPin>& pins() const { return pins_; }
   /// Return an operator and a tensor to be changed.
@@ -287,7 +282,6 @@ class Program {
   detail::CopyOnWrite<std::vector<ProgramTensor>> tensors_;
   detail::CopyOnWrite<std::vector<ProgramLayer>> layers_{std::vector{ProgramLayer{}}};
   std::vector<TensorPin> pins_;
-  std::vector<ProgramTie> ties_;
   std::vector<ProgramArgument> arguments_;
   int layer_ = 0;
 };

@@ -125,8 +125,11 @@ class Recorder {
   }
   /// Notes that a result takes an argument's place; nothing, where no operator has them.
   void tie(const TensorCore& argument, const TensorCore& result) {
-    const ProgramTie tie{known(argument), known(result)};
-    if (tie.argument >= 0 && tie.result >= 0 && tie.argument != tie.result) program_.tie(tie);
+    const int from = known(argument), to = known(result);
+    if (from < 0 || to < 0 || from == to) return;
+    OpenSharding any(Sharding::replicated(result.rank()));
+    for (OpenEntry& entry : any.dims) entry = Open{};
+    program_.pin({to, any, {}, true, from});
   }
   /// Notes what the sharding of a tensor shall be; nothing, where no operator has it.
   void pin(const TensorCore& x, const OpenSharding& to, Where where, bool opens = false) {

@@ -7,7 +7,6 @@
 ///     TensorCore y = detail::run({ops::Reshard{to}, {&x}, {"reshard", where}});
 ///
 /// Laws: those of run/request.hpp.
-#include <array>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -167,13 +166,11 @@ inline TensorCore run_open(const Request& r) {
   const bool open = stated != nullptr && has_open(*stated);
   const bool leaves = r.operation.kind() == OperatorKind::reshard && !open;
   if (!leaves) require_chosen(mesh_of(r), r.site);
-  std::array<TensorCore, max_operands> known;
+  FixedVector<TensorCore, max_operands> known;
   Request closed = r;
   closed.operands.clear();
-  for (int i = 0; i < r.operands.size(); ++i) {
-    known[static_cast<std::size_t>(i)] = r.operands[i]->as_closed();
-    closed.operands.push_back(&known[static_cast<std::size_t>(i)]);
-  }
+  for (const TensorCore* operand : r.operands) known.push_back(operand->as_closed());
+  for (const TensorCore& operand : known) closed.operands.push_back(&operand);
   if (!open) return run(closed);
   const Operation known_result =
       Operation(r.operation)

@@ -30,7 +30,8 @@ class ChoiceQuestion : public ChoicePlaces {
     operators_.clear();
     begin();
     for (int t = 0; t < tensors(); ++t) add_tensor(t);
-    for (const ProgramTie& tie : program_.ties()) add_tie(tie);
+    for (const TensorPin& pin : program_.pins())
+      if (pin.like >= 0) add_tie(pin.like, pin.tensor);
     for (int i = 0; i < program_.size(); ++i) add_operator(i);
     for (int t = 0; t < tensors() && counts_memory(); ++t) add_memory(t);
     finish();
@@ -63,13 +64,13 @@ class ChoiceQuestion : public ChoicePlaces {
     add_pair(homes(t).variable, copies(t).variable, costs);
   }
   /// A result lies as the argument whose place it takes.
-  void add_tie(const ProgramTie& tie) {
-    if (!is_free(tie.argument) || !is_free(tie.result)) return;
+  void add_tie(int argument, int result) {
+    if (!is_free(argument) || !is_free(result)) return;
     std::vector<Cost> costs;
-    for (const Sharding& given : homes(tie.argument).all)
-      for (const Sharding& returned : homes(tie.result).all)
+    for (const Sharding& given : homes(argument).all)
+      for (const Sharding& returned : homes(result).all)
         costs.push_back(given == returned ? 0 : infeasible);
-    add_pair(homes(tie.argument).variable, homes(tie.result).variable, costs);
+    add_pair(homes(argument).variable, homes(result).variable, costs);
   }
   /// Counts what the places of a tensor take up, while it is alive. A free tensor that has a copy
   /// is read from the copy alone, so that it ends where its first reader begins.

@@ -28,9 +28,10 @@ class RefinedChoice {
         operators_of_(question.program().tensors().size()),
         open_(operators_of_.size(), true) {
     const Program& program = question_.program();
-    for (const ProgramTie& tie : program.ties())  // which one tensor alone would break
-      open_[static_cast<std::size_t>(tie.argument)] = open_[static_cast<std::size_t>(tie.result)] =
-          false;
+    for (const TensorPin& pin : program.pins())
+      if (pin.like >= 0)  // one of the two alone would break the tie
+        open_[static_cast<std::size_t>(pin.like)] = open_[static_cast<std::size_t>(pin.tensor)] =
+            false;
     alone_ = open_;
     for (int i = 0; i < program.size(); ++i) {
       const ProgramEntry& e = program.entry(i);
