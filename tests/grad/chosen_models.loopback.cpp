@@ -168,10 +168,10 @@ ChooseOptions options_beside(const Program& program, const Xla& xla) {
   return options;
 }
 /// Which weights are free, too, by their number.
-using Open = bool (*)(int);
-constexpr Open none = [](int) { return false; }, all_weights = [](int) { return true; };
+using Freed = bool (*)(int);
+constexpr Freed none = [](int) { return false; }, all_weights = [](int) { return true; };
 /// All but those of the first layer.
-constexpr Open later_layers = [](int weight) { return weight == 0 || weight > 6; };
+constexpr Freed later_layers = [](int weight) { return weight == 0 || weight > 6; };
 
 struct Row {
   const char* name;
@@ -180,7 +180,7 @@ struct Row {
   Xla xla;
   double share = 1;    ///< of what XLA's program sends
   double by_hand = 0;  ///< KiB that a program made by thought sends; 0: nobody has thought
-  Open open = none;
+  Freed open = none;
 };
 void check(const Row& row) {
   const Program program = row.record(Place(row.mesh));
