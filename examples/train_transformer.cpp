@@ -151,7 +151,7 @@ void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text
 }
 
 /// Chooses a step's shardings for each way to split the weights, and returns the way whose step
-/// then costs least.
+/// then sends least.
 std::pair<std::string, Choice> cheapest(const Flags& flags, const ProcessMesh<Grid>& mesh,
                                         const Voice& say) {
   const std::pair<const char*, Choice> all[] = {
@@ -164,8 +164,9 @@ std::pair<std::string, Choice> cheapest(const Flags& flags, const ProcessMesh<Gr
     const Choice& choice = one.second;
     if (choice.cost < best->second.cost) best = &one;
     say("  {:<8} {:>8.1f} -> {:>8.1f} us, {:>7} -> {:>7} KiB\n", one.first,
-        static_cast<double>(choice.before) / 1e6, static_cast<double>(choice.cost) / 1e6,
-        choice.given().payload_bytes() >> 10, choice.program.payload_bytes() >> 10);
+        static_cast<double>(choice.given().cost()) / 1e6,
+        static_cast<double>(choice.program.cost()) / 1e6, choice.given().payload_bytes() >> 10,
+        choice.program.payload_bytes() >> 10);
   }
   say("The least is of {}\n", best->first);
   return {best->first, best->second};

@@ -22,7 +22,7 @@ inline constexpr const char* usage =
   --text FILE|FOLDER  what to learn from (/usr/share/common-licenses); a part is held out
   --mesh DxM          processes that split data x model (near square)
   --split HOW         how the model is split: batch, tensors or shards; chosen: as one of them, and what a step
-                      makes between its weights as costs least (batch)
+                      makes between its weights as sends least (batch)
   --update HOW        who updates a weight that several have: replicated, sharded or cheapest (cheapest)
   --context N         characters the model sees (64)      --embed N   width of the model (128)
   --heads N           of attention (4)                    --layers N  (2)

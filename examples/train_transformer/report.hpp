@@ -44,9 +44,13 @@ template <class U> RecomputeChoice chosen_layers(const Flags& flags, const Proce
   return choose_recompute(static_cast<int>(flags.sizes.layers), flags.memory << 20, plan);
 }
 
-/// Returns the choice of a step's shardings, those of weights and batch aside.
+/// Returns the choice of a step's shardings, those of weights and batch aside, that sends least and
+/// computes no more than the step as it is written. Few steps of the search find most of what there
+/// is.
 template <class U> Choice chosen_step(const Flags& flags, const ProcessMesh<Grid>& mesh) {
-  return choose(plan_step<U>(flags, mesh), mesh);
+  const Program step = plan_step<U>(flags, mesh);
+  return choose(step, mesh,
+                {.objective = Objective::payload, .flops_limit = step.flops(), .steps = 50});
 }
 
 /// Returns what was chosen, and of the tensors that are split otherwise the two largest with each
