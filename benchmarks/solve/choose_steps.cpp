@@ -56,7 +56,7 @@ T feed_forward(const T* w, const T& x) {
 T experts(const T* w, const T& input) {
   const T x = norm(input);
   const T gates = softmax<float>("gse", 'e', einsum("gsm,me->gse", x, w[0]));
-  const T top = one_hot<float>("gse", 'e', arg_max("gse->gs", gates), E);
+  const T top = one_hot<float>("gse", 'e', argmax("gse->gs", gates), E);
   const T place =
       cast<std::int64_t>(reduce<Sum>("gse->gs", cumulative<Sum>("gse", 's', top) * top) - 1.0f);
   const T slots = one_hot<float>("gsc", 'c', place, capacity);

@@ -103,10 +103,10 @@ TEST_CASE("every typed call takes open tensors, and its result lies as its type 
     (void)map_with_index<"ij->ij">([](const GlobalIndex&, double a) { return a; }, half);
     (void)where(greater(half, 0.0), half, x);
     (void)max<"ij->j">(half), (void)any<"ij->i">(greater(x, 0.0)), (void)mean<"ij->j">(half);
-    (void)variance<"ij->i">(half), (void)log_sum_exp<"ij->i">(half), (void)norm(half);
+    (void)variance<"ij->i">(half), (void)logsumexp<"ij->i">(half), (void)norm(half);
     (void)layer_norm(half, row, row), (void)rms_norm(half, row);
     (void)softmax<"ij", 'i'>(half), (void)log_softmax<"ij", 'j'>(half);
-    (void)arg_max<"ij->i">(half), (void)sort<"ij", 'j'>(half), (void)top_k<"ij", 'j'>(half, 2);
+    (void)argmax<"ij->i">(half), (void)sort<"ij", 'j'>(half), (void)top_k<"ij", 'j'>(half, 2);
     (void)cumsum<"ij", 'i'>(half), (void)cumprod<"ij", 'j'>(x);
     (void)take<"ij,ab->abj">(half, ids), (void)take_along_axis<"ij", 'i'>(x, ids);
     (void)scatter<Sum, "ij,ij->k">(ids, half, {9}), (void)one_hot<double, "ijk", 'k'>(ids, 5);
