@@ -133,9 +133,10 @@ inline std::string split_text(const FixedVector<int, max_axes>& axes, const Axis
 /// choice's function have the chosen shardings, a tree of layers that are templates of an Under.
 /// Those for which no list of rules does so too follow as a spec each, and so does what has no
 /// names. `model` tells the tree's structure; its tensors are not read. Communication: none. Throws
-/// nothing.
+/// UsageError for a choice whose function has no such argument.
 template <class Model>
-std::string layer_rules_of(const Choice& choice, std::string_view path, const Model& model) {
+std::string layer_rules_of(const Choice& choice, std::string_view path, const Model& model,
+                           Where where = Where::here()) {
   detail::AllNames all;
   detail::add_names<void>(model, all);
   const AxisNames axes = choice.given().names();
@@ -154,6 +155,11 @@ std::string layer_rules_of(const Choice& choice, std::string_view path, const Mo
         }
       },
       model);
+  if (tensors.empty())
+    throw UsageError("layer_rules_of: the choice has no argument " + std::string(path) +
+                         " of this model's fields; name the model's place among the arguments "
+                         "of the function that was chosen, as in \"0\"",
+                     where);
   const DerivedRules derived = derive_rules(tensors);
   std::string rules;
   const auto add = [&](const std::string& name, const std::string& split) {
