@@ -211,7 +211,7 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
       detail::without_axes(out, source.partial).with_partial(source.partial, source.reduction);
   Term labels;  // other letters than the source's: they stand for other dimensions
   for (int d = 0; d < result.rank(); ++d) labels.push_back(static_cast<char>('a' + x.rank() + d));
-  struct Way {
+  struct ReshapeWay {
     Inner before = Inner::dropped, after = Inner::dropped;
     AxisSet gathered;
     bool joined = false;    ///< all dimensions as one group, whose elements all move
@@ -228,7 +228,7 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
     const int slot = build.take(slots, {region}, made, labels, false);
     return build.finish(build.reshard(slot, out), result.sharding);
   };
-  const auto make = [&](const Way& way, int at) {
+  const auto make = [&](const ReshapeWay& way, int at) {
     if (!way.regrouped.empty()) return take(source, way.regrouped, way.to, at);
     const Reshaping groups = way.joined ? in_one_group(x.extents, result.extents) : apart;
     const detail::ReshapeSide before{groups, x.extents, false}, after{groups, result.extents, true};
@@ -246,7 +246,7 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
     from = detail::without_axes(from, way.gathered);
     return take(from, region(), to, at);
   };
-  detail::BestWay<Way> best(options);
+  detail::BestWay<ReshapeWay> best(options);
   const auto consider = [&](const Reshaping& groups, bool joined) {
     const AxisSet inner_source = detail::ReshapeSide{groups, x.extents, false}.inner(source);
     const AxisSet inner_result = detail::ReshapeSide{groups, result.extents, true}.inner(wanted);
@@ -261,7 +261,7 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
         if (to == Inner::across &&
             (!across || (source.used() - (wanted.used() - inner_result)).empty()))
           continue;
-        const Way way{from, to, {}, joined};
+        const ReshapeWay way{from, to, {}, joined};
         if (from == Inner::across || to == Inner::across)
           best.add(make(way, 0), way);
         else
@@ -281,7 +281,7 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
                source.used() - wanted.used(), all, mesh);
     const auto regroup = [&](const Sharding& to) {
       const Region region = regrouped_region(apart, x.extents, source, result.extents, to, mesh);
-      const Way way{Inner::dropped, Inner::dropped, {}, false, region, to};
+      const ReshapeWay way{Inner::dropped, Inner::dropped, {}, false, region, to};
       if (!region.empty()) best.add(make(way, 0), way);
     };
     regroup(wanted);

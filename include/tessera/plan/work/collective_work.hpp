@@ -133,16 +133,16 @@ class CollectiveWork {
     side.add(sends ? t.in : t.out, t.from.type, lies);
   }
   void point_to_point(MessageSide& send, MessageSide& receive) {
-    struct Part {
+    struct SentPart {
       int peer;
       Box box;
     };
-    const auto sorted = [](std::vector<Part>& parts) {
+    const auto sorted = [](std::vector<SentPart>& parts) {
       std::sort(parts.begin(), parts.end(),
-                [](const Part& x, const Part& y) { return x.peer < y.peer; });
+                [](const SentPart& x, const SentPart& y) { return x.peer < y.peer; });
     };
     const Tensor& t = tensors_[0];
-    std::vector<Part> out, in;
+    std::vector<SentPart> out, in;
     for_each_receiver(t.from.extents, t.from.sharding, t.to, step_.group, mesh_, at_,
                       [&](const Coordinates& peer, const Box& box) {
                         out.push_back({mesh_.place_in_group(step_.group, peer), box});
@@ -153,7 +153,7 @@ class CollectiveWork {
                     });
     sorted(out);
     sorted(in);
-    for (const Part& to : out) {
+    for (const SentPart& to : out) {
       if (to.peer == work_.call.own) {
         work_.local.push_back({t.in, t.out, t.from.type, 0,
                                copy_between(box_at(to.box, t.mine, t.from_strides),
@@ -163,7 +163,7 @@ class CollectiveWork {
       send.begin(to.peer);
       part(send, t, to.box, true);
     }
-    for (const Part& from : in) {
+    for (const SentPart& from : in) {
       if (from.peer == work_.call.own) continue;
       receive.begin(from.peer);
       part(receive, t, from.box, false);

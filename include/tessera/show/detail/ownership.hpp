@@ -22,7 +22,7 @@ inline constexpr Index most_cells = 256;     ///< of a whole drawing; with more,
 inline constexpr Index most_of_crowded = 6;  ///< this many along a dimension
 inline constexpr Index shown_ends = 3;       ///< blocks at either end of an abbreviated dimension
 inline constexpr int shown_sizes = 4;        ///< sizes whose first block is shown wherever it lies
-inline constexpr int most_runs = 8;          ///< of processes, in the text of one block
+inline constexpr int most_printed_runs = 8;  ///< of processes, in the text of one block
 
 /// "0,4,8" or "0-7": processes, added in rising order; of many runs the first and the last.
 class ProcessText {
@@ -41,9 +41,9 @@ class ProcessText {
     ProcessText all = *this;
     all.close();
     std::string text;
-    const std::size_t runs = all.runs_ > most_runs ? 3 : all.first_.size();
+    const std::size_t runs = all.runs_ > most_printed_runs ? 3 : all.first_.size();
     for (std::size_t i = 0; i < runs; ++i) text += (i > 0 ? "," : "") + run_text(all.first_[i]);
-    if (all.runs_ > most_runs)
+    if (all.runs_ > most_printed_runs)
       text += ",...," + run_text(all.last_) + " (" + std::to_string(count_) + " in all)";
     return text;
   }
@@ -59,7 +59,7 @@ class ProcessText {
   }
   void close() {
     if (open_.empty()) return;
-    if (runs_ < most_runs) first_.push_back(open_);
+    if (runs_ < most_printed_runs) first_.push_back(open_);
     last_ = open_;
     ++runs_;
     open_ = {};
