@@ -320,8 +320,8 @@ void indices(Cases& c) {
     const auto other = make_mesh<Grid>(c.mesh.core()->transport().first(c.mesh.processes()), 1,
                                        c.mesh.processes());
     c.near(reshard<Real<_, model>>(x, other), waves(48), 0, "another mesh");
-    const Of<double, data, model> copy = reshard<P<data, model>>(shard<_, data>(replicate(x)));
-    c.near(copy, waves(48), 0, "shard");
+    const Of<double, data, model> copy = reshard<P<data, model>>(reshard<P<_, data>>(replicate(x)));
+    c.near(copy, waves(48), 0, "reshard of a replica");
   });
 }
 
