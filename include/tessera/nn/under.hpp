@@ -8,7 +8,7 @@
 ///     using Here = Under<float, Grid, TensorParallel<data, model>>;
 ///     Here::Tensor<logical::embed, logical::hidden> weight;      // P<_, model>
 ///     Here::Of<std::int32_t, logical::batch, _> ids;             // other elements: P<data, _>
-///     using Here = Under<float, Grid, OpenRules>;                  // how weights are split is chosen
+///     using Free = Under<float, Grid, OpenRules>;                  // how weights are split is chosen
 ///
 /// Laws: the same source under other rules computes the same numbers, to rounding.
 #include <tessera/spec/logical.hpp>
