@@ -57,8 +57,10 @@ template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
   const auto t = logical_or(logical_and(f < x, x <= 1), logical_xor(2 > x, logical_not(x >= f)));
   const auto u = logical_or(isnan(f), logical_or(isinf(f), logical_and(isfinite(f), equal(x, f))));
   const auto n = cast<std::int32_t>(where(t, x, 0) + where(u, T{1}, T{}) * where(t, 2, x));
-  const auto bits = bitwise_or(bitwise_and(n, 7), bitwise_xor(bitwise_left_shift(n, 2), bitwise_not(n)));
-  const auto z = make_complex(cast<float>(bitwise_right_shift(bits, 1)), cast<float>(not_equal(n, 3)));
+  const auto bits =
+      bitwise_or(bitwise_and(n, 7), bitwise_xor(bitwise_left_shift(n, 2), bitwise_not(n)));
+  const auto z =
+      make_complex(cast<float>(bitwise_right_shift(bits, 1)), cast<float>(not_equal(n, 3)));
   const auto h = cast<tessera::half>(real(z) + imag(conj(z)) + abs(z) + arg(z));
   fmt::print(fmt::runtime("{}"), to_host(cast<double>(sin(h) * h)).values.size());
 }

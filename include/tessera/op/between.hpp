@@ -126,7 +126,7 @@ template <class Y, class X> struct TypedBetween {
   static_assert(std::is_same_v<typename X::value_type, typename Y::value_type>,
                 "[tessera] a reshard to another mesh keeps the element type; use cast first");
   static constexpr TensorDescs operands{desc_of_type<X>()};
-  static constexpr ops::Between operation{{detail::made_sharding<Y>()}};
+  static constexpr ops::Between operation{{detail::closed_sharding<Y>()}};
   static constexpr Verdict verdict = operation.check(operands);
   static_assert(demand<TypedBetween, X>());
 };
@@ -139,7 +139,7 @@ template <class Y, class X> struct TypedBetween {
 template <TypedTensor Y, class Bound = NoContract, TypedTensor X>
 Y reshard(const X& x, const ProcessMesh<typename Y::mesh_type>& mesh, Where where = Where::here()) {
   using Typed = detail::TypedBetween<Y, X>;
-  return Y(detail::reshard_between(x.core(), detail::made_sharding<Y>(), mesh,
+  return Y(detail::reshard_between(x.core(), detail::closed_sharding<Y>(), mesh,
                                    {"reshard", where, detail::bound<Typed, Bound>()}));
 }
 inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to, const DynamicMesh& mesh,

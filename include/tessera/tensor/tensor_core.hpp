@@ -190,11 +190,15 @@ template <class Tensor> consteval bool demand_made() {
   if constexpr (Tensor::unfinished) return InvalidOperator<Rule::made_finished, Tensor>::said();
   return true;
 }
-/// Returns the sharding of such a tensor, whose type leaves nothing open.
-template <class Tensor> constexpr const Sharding& made_sharding() {
-  static_assert(demand_made<Tensor>());
+/// Returns the sharding of a tensor whose type may leave nothing open.
+template <class Tensor> constexpr const Sharding& closed_sharding() {
   if constexpr (Tensor::open) static_assert(InvalidOperator<Rule::nothing_open, Tensor>::said());
   return TensorFacts<Tensor>::sharding();
+}
+/// The same of one that no operator returns.
+template <class Tensor> constexpr const Sharding& made_sharding() {
+  static_assert(demand_made<Tensor>());
+  return closed_sharding<Tensor>();
 }
 }  // namespace detail
 
