@@ -211,7 +211,7 @@ void check(const Row& row) {
   if (row.by_hand > 0) CHECK(kib <= row.by_hand);
   CHECK(choice.program.flops() <= options.flops_limit);
   CHECK(peak_over_processes(choice.program) <= options.memory_limit);
-  if (support::all_cases()) CHECK(choice.gap() <= 0.01);
+  if (support::all_cases() && row.mesh.rank() < 3) CHECK(choice.gap() <= 0.01);
 }
 /// Checks the first rows, and the others where all cases are run.
 void check(const std::vector<Row>& rows, std::size_t first) {
