@@ -146,8 +146,7 @@ constexpr MoveNumbers numbers_of(const Plan& plan, const Step& step, int in, int
   if (!move.near.empty()) return count_staged(move, plan.slots[in].desc, plan.mesh, at);
   const bool far = step.level == Level::network;
   return count_direct(move, plan.slots[in].desc, plan.mesh, at,
-                      far ? Levels{step.node, step.group} : Levels{step.group, {}},
-                      shared_sending(move, plan.slots[in].desc, plan.mesh));
+                      far ? Levels{step.node, step.group} : Levels{step.group, {}});
 }
 
 /// Fills in the numbers, on the process at `at`, of a step that moves one or several sharded slots

@@ -50,17 +50,9 @@ constexpr bool point_to_point(const Move& move) {
   return move.collective == Collective::collective_permute ||
          move.collective == Collective::exchange;
 }
-/// Returns how the owners of equal blocks share the sending of a move.
-constexpr SharedSending shared_sending(const Move& move, const TensorDesc& desc,
-                                       const MeshShape& mesh) {
-  return {desc.extents, desc.sharding, move.to, point_to_point(move) ? move.group : AxisSet{},
-          mesh};
-}
-
 /// The numbers of a collective that is made in one call.
 constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
-                                   const Coordinates& at, const Levels& level,
-                                   const SharedSending& sharing) {
+                                   const Coordinates& at, const Levels& level) {
   MoveNumbers n;
   const Index unit = static_cast<Index>(size_of(desc.type));
   const int members = mesh.group_size(move.group);
@@ -117,6 +109,7 @@ constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, con
       break;
     case Collective::collective_permute:
     case Collective::exchange: {
+      const SharedSending sharing(desc.extents, desc.sharding, move.to, move.group, mesh);
       const auto sent_to = [&](const AxisGroup& group) {
         return sharing.axes.empty()
                    ? sent(desc.extents, desc.sharding, move.to, mesh, at, group)
@@ -230,8 +223,7 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
                                  const Coordinates& at, const Machine& machine = {}) {
   if (move.kind == StepKind::slice) return {};
   if (!move.near.empty()) return detail::count_staged(move, desc, mesh, at);
-  return detail::count_direct(move, desc, mesh, at, levels(move.group, mesh, machine),
-                              detail::shared_sending(move, desc, mesh));
+  return detail::count_direct(move, desc, mesh, at, levels(move.group, mesh, machine));
 }
 
 /// Calls visit(at) for those processes besides process 0 of which one does most in a move, or
@@ -271,15 +263,9 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
   if (move.kind == StepKind::slice)
     return machine.copy(saturating_mul(block_volume(desc.extents, move.to, mesh, origin),
                                        static_cast<Index>(size_of(desc.type))));
-  const Levels level = levels(move.group, mesh, machine);
-  const SharedSending sharing = shared_sending(move, desc, mesh);
-  const auto numbers = [&](const Coordinates& at) {
-    return move.near.empty() ? count_direct(move, desc, mesh, at, level, sharing)
-                             : count_staged(move, desc, mesh, at);
-  };
-  MoveNumbers n = numbers(origin);
+  MoveNumbers n = count_move(move, desc, mesh, origin, machine);
   for_each_busy(move, desc, mesh, [&](const Coordinates& at) {
-    const MoveNumbers other = numbers(at);
+    const MoveNumbers other = count_move(move, desc, mesh, at, machine);
     n.payload = max_of(n.payload, other.payload);
     n.messages = max_of(n.messages, other.messages);
     n.network_payload = max_of(n.network_payload, other.network_payload);
