@@ -11,14 +11,15 @@
 ///
 /// Laws: the elements are those of make(parameters) alone; no process holds more of a weight than
 /// its block.
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include <tessera/nn/detail/each_chosen.hpp>
 #include <tessera/nn/parameters.hpp>
 #include <tessera/program/choice.hpp>
 #include <tessera/run/plan_of.hpp>
-#include <tessera/tensor/tree.hpp>
 
 namespace tessera {
 
@@ -35,20 +36,9 @@ auto born_as(const Choice& choice, std::string_view path, const ProcessMesh<M>& 
     Parameters<M> dry(detail::dry_mesh_of(mesh, -1), seed);
     dry.follow(shardings);
     const auto model = make(dry);
-    const std::string own(path);
-    bool any = false;
-    for_each_named_tensor(
-        [&](const std::string& within, const auto& x) {
-          const std::string name = within.empty() ? own : own + "." + within;
-          for (const ProgramArgument& argument : choice.given().arguments())
-            if (argument.path == name) any |= shardings.state(x.core(), choice.argument(name));
-        },
-        model);
-    if (!any)
-      throw UsageError("born_as: the choice has no argument " + own +
-                           " of this model's fields; name the model's place among the arguments "
-                           "of the function that was chosen, as in \"0\"",
-                       where);
+    detail::for_each_chosen(choice, path, model, {"born_as", where},
+                            [&](std::size_t, const std::string&, const auto& x,
+                                const Sharding& to) { return shardings.state(x.core(), to); });
   }
   Parameters<M> parameters(mesh, seed);
   parameters.place(shardings);

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/nn/detail/each_chosen.hpp>
 #include <tessera/nn/rules.hpp>
 #include <tessera/program/choice.hpp>
 #include <tessera/spec/derived_rules.hpp>
@@ -142,24 +143,15 @@ std::string layer_rules_of(const Choice& choice, std::string_view path, const Mo
   const AxisNames axes = choice.given().names();
   std::vector<NamedSharding> tensors;
   std::vector<std::string> paths, fields;
-  std::size_t at = 0;
-  for_each_named_tensor(
-      [&](const std::string& within, const auto& x) {
-        const std::vector<std::string>& names = all[at++];
-        const std::string own = std::string(path) + (within.empty() ? "" : "." + within);
-        for (const ProgramArgument& argument : choice.given().arguments()) {
-          if (argument.path != own) continue;
-          tensors.push_back({names, choice.argument(own), volume(x.extents()) + 1});
-          paths.push_back(own + ", " + to_string(x.extents()));
-          fields.push_back(within.empty() ? "argument" : within);
-        }
-      },
-      model);
-  if (tensors.empty())
-    throw UsageError("layer_rules_of: the choice has no argument " + std::string(path) +
-                         " of this model's fields; name the model's place among the arguments "
-                         "of the function that was chosen, as in \"0\"",
-                     where);
+  detail::for_each_chosen(
+      choice, path, model, {"layer_rules_of", where},
+      [&](std::size_t number, const std::string& field, const auto& x, const Sharding& sharding) {
+        tensors.push_back({all[number], sharding, volume(x.extents()) + 1});
+        paths.push_back(std::string(path) + (field.empty() ? "" : "." + field) + ", " +
+                        to_string(x.extents()));
+        fields.push_back(field.empty() ? "argument" : field);
+        return true;
+      });
   const DerivedRules derived = derive_rules(tensors);
   std::string rules;
   const auto add = [&](const std::string& name, const std::string& split) {
