@@ -22,6 +22,7 @@
 
 #include "support/golden.hpp"
 #include "support/grid.hpp"
+#include "support/near.hpp"
 
 using namespace tessera;
 
@@ -52,15 +53,11 @@ struct Training {
     return std::pair(loss, next);
   }
 };
+/// Whether two models have the same weights.
 template <class A, class B> bool near(const A& a, const B& b) {
   bool same = true;
   for_each_tensor(
-      [&](const auto& one, const auto& other) {
-        const auto x = to_host(one).values;
-        const auto y = to_host(other).values;
-        for (std::size_t i = 0; same && i < x.size(); ++i) same = std::abs(x[i] - y[i]) < 1e-9;
-      },
-      a, b);
+      [&](const auto& one, const auto& other) { same = same && support::near(one, other); }, a, b);
   return same;
 }
 constexpr DecoderSizes small{

@@ -21,9 +21,10 @@
 
 #include "support/enumerate.hpp"
 #include "support/grid.hpp"
+#include "support/near.hpp"
 
 using namespace tessera;
-using support::Random;
+using support::Random, support::near, support::error_of;
 
 namespace {
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
@@ -46,21 +47,6 @@ Weights dry_weights(const ProcessMesh<Grid>& mesh, Index wide) {
     return DynamicTensor(TensorCore::make(mesh.core(), matrix(rows, columns)));
   };
   return {dry(64, wide), dry(wide, 64)};
-}
-bool near(const DynamicTensor& a, const DynamicTensor& b) {
-  const auto one = to_host<double>(a), other = to_host<double>(b);
-  bool same = one.extents == other.extents;
-  for (std::size_t i = 0; same && i < one.values.size(); ++i)
-    same = std::abs(one.values[i] - other.values[i]) < 1e-9;
-  return same;
-}
-template <class Error, class F> std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 /// A small program as a list of numbers, which is edited.

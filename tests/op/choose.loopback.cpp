@@ -14,8 +14,10 @@
 #include <tessera/tessera.hpp>
 
 #include "support/grid.hpp"
+#include "support/near.hpp"
 
 using namespace tessera;
+using support::near;
 
 namespace {
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
@@ -33,13 +35,6 @@ struct Placed {
     return x * static_cast<double>(7 * i[0] + i[1]);
   }
 };
-bool near(const DynamicTensor& a, const DynamicTensor& b) {
-  const auto one = to_host<double>(a), other = to_host<double>(b);
-  bool same = one.extents == other.extents;
-  for (std::size_t i = 0; same && i < one.values.size(); ++i)
-    same = std::abs(one.values[i] - other.values[i]) < 1e-9;
-  return same;
-}
 
 /// A block whose middle tensor a caller may pin.
 template <class S> struct Block {

@@ -16,8 +16,10 @@
 #include <tessera/tessera.hpp>
 
 #include "support/grid.hpp"
+#include "support/near.hpp"
 
 using namespace tessera;
+using support::near, support::error_of;
 
 namespace {
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
@@ -42,22 +44,6 @@ template <class X, class W> auto trained(const X& x, const W& w) {
   W next = w;
   for_each_tensor([](auto& one, const auto& gradient) { one = one - 0.25 * gradient; }, next, by);
   return std::pair(loss, next);
-}
-template <class A, class B> bool near(const A& a, const B& b) {
-  const auto one = to_host(a);
-  const auto other = to_host(b);
-  bool same = one.extents == other.extents;
-  for (std::size_t i = 0; same && i < one.values.size(); ++i)
-    same = std::abs(one.values[i] - other.values[i]) < 1e-9;
-  return same;
-}
-template <class Error, class F> std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 }  // namespace
 
