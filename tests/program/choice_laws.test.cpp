@@ -168,7 +168,7 @@ TEST_CASE("of all shardings of a small program none costs less than the choice o
                 return std::to_string(least.cost) + " is less than " + std::to_string(choice.cost) +
                        "\n" + least.how + text_of(choice);
               });
-  CHECK(tried > 50);
+  CHECK(tried > 50 / support::share);
 }
 
 TEST_CASE("what a sharding costs the whole program is what forcing it costs") {
@@ -251,5 +251,5 @@ TEST_CASE("after an edit of any program a sharding differs only where keeping it
         return wrong.empty() ? wrong : wrong + difference(choice, table) + text_of(choice);
       });
   CHECK(edited > 0);
-  CHECK(kept > 30);
+  CHECK(kept > 30 / support::share);
 }
