@@ -45,6 +45,9 @@ TESSERA_FUNCTION std::vector<Way> ways_of(const Operation& operation, const Tens
 /// Returns the finished shardings that a tensor may have: each axis splits one dimension, or none.
 /// Axes that split one dimension are nested in the mesh's order.
 TESSERA_FUNCTION std::vector<Sharding> placements(const Extents& extents, const MeshShape& mesh);
+/// Returns whether a sharding is one of these.
+TESSERA_FUNCTION bool is_placement(const Sharding& sharding, const Extents& extents,
+                                   const MeshShape& mesh);
 
 }  // namespace tessera::detail
 

@@ -146,6 +146,16 @@ TESSERA_FUNCTION std::vector<Sharding> placements(const Extents& extents, const 
   return all;
 }
 
+TESSERA_FUNCTION bool is_placement(const Sharding& sharding, const Extents& extents,
+                                   const MeshShape& mesh) {
+  for (int d = 0; d < extents.size(); ++d) {
+    if (!sharding[d].empty() && extents[d] < 2) return false;
+    for (int i = 0; i < sharding[d].size(); ++i)
+      if (mesh[sharding[d][i]] < 2 || (i > 0 && sharding[d][i] <= sharding[d][i - 1])) return false;
+  }
+  return sharding.partial.empty();
+}
+
 /// The ways of a reshape: from each placement of one side to what follows on the other.
 inline std::vector<Way> reshape_ways(const Operation& operation, const TensorDesc& x,
                                      const TensorDesc& result, const MeshShape& mesh) {

@@ -68,15 +68,19 @@ inline std::string tensor_text(const Program& program, int t) {
   const std::string path = program.layer_path(e.layer);
   return (path.empty() ? "" : path + "/") + e.label;
 }
-/// Returns the least price of the whole Program with a free tensor at each of its places, of which
+/// Returns the least price of the whole Program with a tensor under each of its shardings, of which
 /// `why` knows the network's part.
 inline std::vector<Cost> prices_of_homes(const ChoiceQuestion& question, const MinMarginals& why,
                                          int tensor) {
   const auto& homes = question.homes(tensor);
-  std::vector<Cost> prices;
-  for (std::size_t i = 0; i < homes.all.size(); ++i)
-    prices.push_back(
-        add_costs(why.least[question.network().first(homes.variable) + i], question.fixed()));
+  const std::vector<Sharding> shardings = question.shardings(tensor);
+  std::vector<Cost> prices(shardings.size(), infeasible);
+  for (std::size_t i = 0; i < homes.all.size(); ++i) {
+    const auto at = std::find(shardings.begin(), shardings.end(), homes.all[i].sharding);
+    Cost& least = prices[static_cast<std::size_t>(at - shardings.begin())];
+    least = std::min(least, add_costs(why.least[question.network().first(homes.variable) + i],
+                                      question.fixed()));
+  }
   return prices;
 }
 }  // namespace detail
@@ -120,24 +124,24 @@ TESSERA_FUNCTION std::string explain(const Choice& choice) {
 TESSERA_FUNCTION std::string explain(const Choice& choice, int tensor) {
   const detail::ChoiceQuestion& question = *choice.question;
   const AxisNames names = question.program().names();
-  const auto& homes = question.homes(tensor);
   std::string text = "tensor #" + std::to_string(tensor) + ", " +
                      detail::tensor_text(question.program(), tensor) + " of " +
                      to_string(question.program().tensor(tensor).desc.extents);
-  if (homes.variable < 0)
+  if (!question.has_choice(tensor))
     return text + ": stated, " + to_string(question.program().tensor(tensor).desc.sharding, names) +
            "\n";
   const MinMarginals why = min_marginals(question.network());
   const std::vector<Cost> prices = detail::prices_of_homes(question, why, tensor);
   std::vector<std::pair<Cost, Sharding>> rows;
-  for (std::size_t i = 0; i < prices.size(); ++i) rows.emplace_back(prices[i], homes.all[i]);
+  const std::vector<Sharding> shardings = question.shardings(tensor);
+  for (std::size_t i = 0; i < prices.size(); ++i) rows.emplace_back(prices[i], shardings[i]);
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   detail::TextTable table;
   for (const auto& [cost, sharding] : rows)
     table.row({to_string(sharding, names), detail::price_text(choice.objective, cost),
                sharding == choice.chosen[static_cast<std::size_t>(tensor)] ? "chosen" : ""});
-  const char* const how = !why.exact ? ", at least" : !question.prices().exact() ? ", at most" : "";
+  const char* const how = !why.exact ? ", at least" : !question.exact() ? ", at most" : "";
   return text + ": the whole program's price with it" + how + "\n" + table.text("  ");
 }
 

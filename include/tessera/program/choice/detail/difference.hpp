@@ -58,13 +58,13 @@ TESSERA_FUNCTION std::string difference(const Choice& choice, const ChoiceTable&
     std::string price =
         choice.free[static_cast<std::size_t>(t)] ? "as it was: not possible" : "stated";
     Sharding old;
-    const auto& homes = question.homes(t);
-    if (detail::on_mesh(before, was, program, old) && homes.variable >= 0) {
+    if (detail::on_mesh(before, was, program, old) && question.has_choice(t)) {
       if (why.least.empty()) why = min_marginals(question.network());
       const std::vector<Cost> prices = detail::prices_of_homes(question, why, t);
+      const std::vector<Sharding> shardings = question.shardings(t);
       Cost least = infeasible;
-      for (std::size_t i = 0; i < homes.all.size(); ++i)
-        if (homes.all[i] == old) least = prices[i];
+      for (std::size_t i = 0; i < shardings.size(); ++i)
+        if (shardings[i] == old) least = prices[i];
       if (is_feasible(least))
         price = std::string("as it was: ") + (why.exact ? "" : "at least ") +
                 detail::price_text(choice.objective, least);

@@ -26,10 +26,10 @@ struct Home {
 
 class ChoicePlaces : public ChoiceNetwork {
  public:
-  /// Where something may lie, and which variable of the network says so; -1: it has one place.
+  /// Where a tensor may lie, and which variable of the network says so; -1: it has one place.
   struct Places {
     int variable = -1;
-    std::vector<Sharding> all;
+    std::vector<Home> all;
     std::size_t at(const Assignment& a) const {
       return variable < 0 ? 0 : static_cast<std::size_t>(a[static_cast<std::size_t>(variable)]);
     }
@@ -40,15 +40,21 @@ class ChoicePlaces : public ChoiceNetwork {
 
   Prices& prices() { return prices_; }
   const Prices& prices() const { return prices_; }
-  /// Returns where a tensor may lie, and where its copy may; the copy at its home is none.
+  /// Returns where a tensor may lie, with and without a copy, and where it does.
   const Places& homes(int t) const { return homes_[static_cast<std::size_t>(t)]; }
-  const Places& copies(int t) const { return copies_[static_cast<std::size_t>(t)]; }
-  Home home(int t, const Assignment& a) const {
-    Home home{homes(t).all[homes(t).at(a)]};
-    if (copies(t).variable < 0) return home;
-    const Sharding& copy = copies(t).all[copies(t).at(a)];
-    if (!(copy == home.sharding)) home.copy = copy;
-    return home;
+  const Home& home(int t, const Assignment& a) const { return homes(t).all[homes(t).at(a)]; }
+  /// Returns the shardings that a tensor itself may have.
+  std::vector<Sharding> shardings(int t) const {
+    std::vector<Sharding> all;
+    for (const Home& one : homes(t).all)
+      if (std::find(all.begin(), all.end(), one.sharding) == all.end()) all.push_back(one.sharding);
+    return all;
+  }
+  /// Returns whether a tensor's sharding is to be found: else it is as the Program has it.
+  bool has_choice(int t) const {
+    const Sharding& own = program_.tensor(t).desc.sharding;
+    return std::any_of(homes(t).all.begin(), homes(t).all.end(),
+                       [&](const Home& one) { return !(one.sharding == own); });
   }
   /// Returns the ways of operator i, and their variable; null, -1 where it has no choice.
   const std::vector<PricedWay>* ways(int i) const {
@@ -71,7 +77,7 @@ class ChoicePlaces : public ChoiceNetwork {
     const ProgramEntry& e = program_.entry(i);
     FixedVector<FixedVector<int, 2>, max_operands> from;
     for (std::size_t k = 0; k < of.operands.size(); ++k) {
-      const Home at = home(e.operands[static_cast<int>(k)], a);
+      const Home& at = home(e.operands[static_cast<int>(k)], a);
       from.push_back({});
       from.back().push_back(of.operands[k].moves->place(at.sharding));
       if (at.copy) from.back().push_back(of.operands[k].moves->place(*at.copy));
@@ -139,6 +145,33 @@ class ChoicePlaces : public ChoiceNetwork {
     MovePrices* moves = nullptr;
     std::vector<int> to;
   };
+  /// Where a tensor is read from in each of its places, as numbers of `moves`: its home or its
+  /// copy; -1: it has none.
+  struct Reads {
+    MovePrices* moves = nullptr;
+    std::vector<int> home = {}, copy = {};
+    bool copy_alone = false;  ///< a copy is read wherever there is one
+    std::size_t size() const { return home.size(); }
+    /// Returns the move of least price from place `at` to `to`; of equal ones, that from home.
+    MovePrices::Move move(std::size_t at, int to) const {
+      if (copy[at] < 0) return moves->move(home[at], to);
+      const MovePrices::Move other = moves->move(copy[at], to);
+      if (copy_alone) return other;
+      const MovePrices::Move& own = moves->move(home[at], to);
+      return own.toll <= other.toll ? own : other;
+    }
+  };
+  /// Where memory is counted, a free tensor that has a copy is read from the copy alone, so that it
+  /// ends where its first reader begins.
+  Reads reads_of(int t, const TensorDesc& x, const Contract& contract) {
+    Reads reads{&prices_.moves(x, contract)};
+    for (const Home& one : homes(t).all) {
+      reads.home.push_back(reads.moves->place(one.sharding));
+      reads.copy.push_back(one.copy ? reads.moves->place(*one.copy) : -1);
+    }
+    reads.copy_alone = counts_memory() && is_free(t);
+    return reads;
+  }
   struct Operator {
     int variable = -1;
     const std::vector<PricedWay>* ways = nullptr;
@@ -171,14 +204,8 @@ class ChoicePlaces : public ChoiceNetwork {
       return tolls.to[w] == home ? 0 : infeasible;
     return tolls.moves->toll(tolls.to[w], home);
   }
-  /// Returns the places that a tensor is read from: of its copy, where there may be one, else of
-  /// its home. One that is not free is read at its home as well.
-  const Places& sources(int t) const { return copies(t).variable >= 0 ? copies(t) : homes(t); }
-  /// Returns those of a free tensor; of another one, its home.
-  const Places& read_from(int t) const { return is_free(t) ? sources(t) : homes(t); }
-
   Prices prices_;
-  std::vector<Places> homes_, copies_;  ///< of each tensor
+  std::vector<Places> homes_;  ///< of each tensor
   std::vector<Operator> operators_;
 };
 

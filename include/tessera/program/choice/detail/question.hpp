@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// The question that a choice answers, as a cost network: a variable for each tensor, whose values
-/// are shardings, one for the copy that all of its readers share, one for each operator, its ways,
-/// and between them the prices of moving to a way.
+/// are where it lies and where the copy lies that its readers share, if there is one; a variable
+/// for each operator, its ways; and between them the prices of moving to a way.
 ///
 ///     ChoiceQuestion question(program, planning, options);
 ///     question.network();   question.home(tensor, assignment)
@@ -23,10 +23,13 @@ class ChoiceQuestion : public ChoicePlaces {
       : ChoicePlaces(program, planning, options) {
     build();
   }
+  /// Returns whether the network has every call that costs less than a way with its moves: else a
+  /// Program may cost less than the network says.
+  bool exact() const { return exact_ && prices_.exact(); }
   /// Makes the network, anew once moves of more operators are counted.
   void build() {
+    exact_ = true;
     homes_.clear();
-    copies_.clear();
     operators_.clear();
     begin();
     for (int t = 0; t < tensors(); ++t) add_tensor(t);
@@ -39,71 +42,65 @@ class ChoiceQuestion : public ChoicePlaces {
 
  private:
   void add_tensor(int t) {
-    const ProgramTensor& tensor = program_.tensor(t);
-    const Sharding& own = tensor.desc.sharding;
-    homes_.push_back({-1, {own}});
-    copies_.push_back({-1, {own}});
+    const TensorDesc& x = program_.tensor(t).desc;
     const bool copied = may_be_copied(t);
-    if (!is_free(t) && !copied) return;
-    const std::vector<Sharding> all = placements(tensor.desc.extents, program_.mesh);
-    const auto add = [&](Places& places, const std::vector<Sharding>& others) {
-      for (const Sharding& s : others)
-        if (!(s == own)) places.all.push_back(s);
-      if (places.all.size() > 1 || !(places.all[0] == own))
-        places.variable = network_.add_variable(std::vector<Cost>(places.all.size(), 0));
-    };
-    if (is_free(t)) {
-      if (!pins_.allow(t, own)) homes_.back().all.clear();
-      add(homes_.back(), pins_.pinned(t) ? pins_.placements(t) : all);
-    }
-    if (copied) add(copies_.back(), all);
-    if (copies(t).variable < 0) return;
+    std::vector<Sharding> lies, all;
+    if (!is_free(t) || pins_.allow(t, x.sharding)) lies.push_back(x.sharding);
+    if (is_free(t) || copied) all = placements(x.extents, program_.mesh);
+    if (is_free(t))
+      for (const Sharding& s : pins_.pinned(t) ? pins_.placements(t) : all)
+        if (!(s == x.sharding)) lies.push_back(s);
+    if (copied && std::find(all.begin(), all.end(), x.sharding) == all.end())
+      all.insert(all.begin(), x.sharding);
+    Places& homes = homes_.emplace_back();
     std::vector<Cost> costs;
-    for (const Sharding& home : homes(t).all)
-      for (const Sharding& copy : copies(t).all) costs.push_back(toll_to_copy(t, home, copy));
-    add_pair(homes(t).variable, copies(t).variable, costs);
+    for (const Sharding& s : lies) {
+      homes.all.push_back({s});
+      costs.push_back(0);
+    }
+    for (const Sharding& s : lies)
+      for (const Sharding& copy : all) {
+        if (!copied || copy == s) continue;
+        const Cost toll = toll_to_copy(t, s, copy);
+        if (!is_feasible(toll)) continue;
+        homes.all.push_back({s, copy});
+        costs.push_back(toll);
+      }
+    if (homes.all.size() > 1 || !(lies[0] == x.sharding))
+      homes.variable = network_.add_variable(costs);
   }
   /// A result lies as the argument whose place it takes.
   void add_tie(int argument, int result) {
     if (!is_free(argument) || !is_free(result)) return;
     std::vector<Cost> costs;
-    for (const Sharding& given : homes(argument).all)
-      for (const Sharding& returned : homes(result).all)
-        costs.push_back(given == returned ? 0 : infeasible);
+    for (const Home& given : homes(argument).all)
+      for (const Home& returned : homes(result).all)
+        costs.push_back(given.sharding == returned.sharding ? 0 : infeasible);
     add_pair(homes(argument).variable, homes(result).variable, costs);
   }
-  /// Counts what the places of a tensor take up, while it is alive. A free tensor that has a copy
-  /// is read from the copy alone, so that it ends where its first reader begins.
+  /// Counts what the places of a tensor take up, while it is alive.
   void add_memory(int t) {
     TensorLives::Life life = lives_->of(t);
     const int last = TensorLives::operator_at(life.end - 1);
     if (life.begin < life.end && operators_[static_cast<std::size_t>(last)].variable >= 0 &&
         ends_with(last, t))
       life.end = TensorLives::works(last);
-    const Places &home = homes(t), &copy = copies(t);
-    const auto bytes = [&](const Places& places) {
-      std::vector<Index> all;
-      for (const Sharding& s : places.all) all.push_back(bytes_of(t, s));
-      return all;
-    };
-    std::vector<Index> at_home = bytes(home);
-    if (program_.tensor(t).adopted) at_home.assign(at_home.size(), 0);
-    if (copy.variable < 0) return hold(home.variable, life.begin, life.end, at_home);
     const int made = TensorLives::moves_in(life.first_reader);
-    if (counts_moves(life.first_reader, t)) {
-      MovePrices& moves = prices_.moves(program_.tensor(t).desc, {});
-      const std::vector<int> from = moves.places_of(home.all), to = moves.places_of(copy.all);
-      const Carried making =
-          add_carried(home.variable, from.size(), copy.variable, numbers_of(to),
-                      [&](std::size_t h, int c) -> MovePrices::Move {
-                        return {0, moves.move(from[h], to[static_cast<std::size_t>(c)]).held};
-                      });
-      hold(making.variable, made, made + 1, making.held);
+    const Reads reads = reads_of(t, program_.tensor(t).desc, {});
+    std::vector<Index> at_first, making, later;
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const Home& home = homes(t).all[i];
+      const Index own = program_.tensor(t).adopted ? 0 : bytes_of(t, home.sharding);
+      at_first.push_back(own);
+      later.push_back(home.copy ? bytes_of(t, *home.copy) + (reads.copy_alone ? 0 : own) : own);
+      making.push_back(own);
+      if (home.copy && counts_moves(life.first_reader, t))
+        making.back() += reads.moves->move(reads.home[i], reads.copy[i]).held;
     }
-    hold(home.variable, life.begin, is_free(t) ? made + 1 : life.end, at_home);
-    std::vector<Index> copied = bytes(copy);
-    if (!is_free(t)) copied[0] = 0;  // its home
-    hold(copy.variable, made + 1, life.end, copied);
+    if (!may_be_copied(t)) return hold(homes(t).variable, life.begin, life.end, at_first);
+    hold(homes(t).variable, life.begin, made, at_first);
+    hold(homes(t).variable, made, made + 1, making);
+    hold(homes(t).variable, made + 1, life.end, later);
   }
   /// Returns a plan's peak on process 0: all processes ask the same question.
   static Index peak_on_first(Plan plan) {
@@ -116,71 +113,72 @@ class ChoiceQuestion : public ChoicePlaces {
     const int i = static_cast<int>(operators_.size()) - 1;
     if (counts_memory())
       hold(-1, TensorLives::works(i), TensorLives::moves_home(i), {peak_on_first(*e.plan)});
-    // Its operands are brought to where it was recorded to read them.
+    // Its free operands are brought to where it was recorded to read them.
     for (int k = 0; k < e.operands.size(); ++k) {
       const int t = e.operands[k];
-      const TensorDesc& x = e.plan->slots[k].desc;
+      if (!is_free(t)) continue;
+      const Reads reads = reads_of(t, e.plan->slots[k].desc, e.contract);
+      const int to = reads.moves->place(e.plan->slots[k].desc.sharding);
       std::vector<Cost> costs;
-      for (const Sharding& from : read_from(t).all)
-        costs.push_back(from == program_.tensor(t).desc.sharding
-                            ? 0
-                            : prices_.toll(x, from, x.sharding, e.contract));
-      add_pair(read_from(t).variable, -1, costs);
-      if (!counts_memory() || !is_free(t)) continue;
-      MovePrices& moves = prices_.moves(x, e.contract);
       std::vector<Index> moving, moved;
-      for (const int place : moves.places_of(read_from(t).all)) {
-        moving.push_back(moves.move(place, moves.place(x.sharding)).held);
-        moved.push_back(moving.back() > 0 ? bytes_of(t, x.sharding) : 0);
+      for (std::size_t at = 0; at < reads.size(); ++at) {
+        const MovePrices::Move move = reads.move(at, to);
+        costs.push_back(move.toll);
+        moving.push_back(move.held);
+        moved.push_back(move.held > 0 ? bytes_of(t, reads.moves->sharding(to)) : 0);
       }
-      hold(read_from(t).variable, TensorLives::moves_in(i), TensorLives::works(i), moving);
-      hold(read_from(t).variable, TensorLives::works(i), TensorLives::moves_home(i), moved);
+      add_pair(homes(t).variable, -1, costs);
+      if (!counts_memory()) continue;
+      hold(homes(t).variable, TensorLives::moves_in(i), TensorLives::works(i), moving);
+      hold(homes(t).variable, TensorLives::works(i), TensorLives::moves_home(i), moved);
     }
   }
   void add_move(const ProgramEntry& e) {
     const int t = e.operands[0];
-    const Places &from = sources(t), &to = homes(e.result);
-    MovePrices& moves = prices_.moves(program_.tensor(t).desc, e.contract);
-    const std::vector<int> begin = moves.places_of(from.all), end = moves.places_of(to.all);
-    const int at_home = moves.place(homes(t).all[0]);
-    const auto move = [&](std::size_t h, int target) {
-      const int there = end[static_cast<std::size_t>(target)];
-      MovePrices::Move one = moves.move(begin[h], there);
-      if (!is_free(t) && moves.toll(at_home, there) <= one.toll) one = moves.move(at_home, there);
+    const Reads reads = reads_of(t, program_.tensor(t).desc, e.contract);
+    std::vector<int> to, targets;  // the shardings of the result, and which of them each place has
+    for (const Home& one : homes(e.result).all) {
+      const int place = reads.moves->place(one.sharding);
+      const auto at = std::find(to.begin(), to.end(), place);
+      targets.push_back(static_cast<int>(at - to.begin()));
+      if (at == to.end()) to.push_back(place);
+    }
+    const auto move = [&](std::size_t at, int target) {
+      MovePrices::Move one = reads.move(at, to[static_cast<std::size_t>(target)]);
       if (makes_own(e) && one.toll == 0) one.toll = infeasible;
       return one;
     };
+    const int from = homes(t).variable, made = homes(e.result).variable;
     const int i = static_cast<int>(operators_.size()) - 1;
     if (counts_moves(i, t)) {
-      const Carried carried =
-          add_carried(from.variable, begin.size(), to.variable, numbers_of(end), move);
+      const Carried carried = add_carried(from, reads.size(), made, targets, move);
       return hold(carried.variable, TensorLives::works(i), TensorLives::moves_home(i),
                   carried.held);
     }
     std::vector<Cost> costs;
-    for (std::size_t h = 0; h < begin.size(); ++h)
-      for (std::size_t j = 0; j < end.size(); ++j)
-        costs.push_back(move(h, static_cast<int>(j)).toll);
-    add_pair(from.variable, to.variable, costs);
+    for (std::size_t at = 0; at < reads.size(); ++at)
+      for (const int target : targets) costs.push_back(move(at, target).toll);
+    add_pair(from, made, costs);
   }
   /// Returns whether an operator of one tensor, which may move elements as it works, is priced by
   /// its plans from every place to every other.
-  bool is_planned_whole(const ProgramEntry& e) const {
+  bool is_planned_whole(const ProgramEntry& e) {
     const bool plain = e.operands.size() == 1 && e.also.empty() && e.operands[0] != e.result &&
                        e.plan->destination == Destination::fresh;
     const bool limited = counts_memory() || options_of_choice_.flops_limit != max_int64;
-    return plain && !limited && e.plan->kind != OperatorKind::map &&
-           read_from(e.operands[0]).all.size() * homes(e.result).all.size() <= most_calls;
+    if (!plain || limited || e.plan->kind == OperatorKind::map) return false;
+    const bool few = shardings(e.operands[0]).size() * shardings(e.result).size() <= most_calls;
+    exact_ = exact_ && few;
+    return few;
   }
   void add_whole(int i) {
     const ProgramEntry& e = program_.entry(i);
-    const int t = e.operands[0];
-    const Places &from = sources(t), &to = homes(e.result);
+    const Places &from = homes(e.operands[0]), &to = homes(e.result);
     std::vector<Cost> costs;
-    for (const Sharding& begin : from.all)
-      for (const Sharding& end : to.all) {
-        costs.push_back(whole(i, begin, end));
-        if (!is_free(t)) costs.back() = std::min(costs.back(), whole(i, homes(t).all[0], end));
+    for (const Home& begin : from.all)
+      for (const Home& end : to.all) {
+        costs.push_back(whole(i, begin.sharding, end.sharding));
+        if (begin.copy) costs.back() = std::min(costs.back(), whole(i, *begin.copy, end.sharding));
       }
     add_pair(from.variable, to.variable, costs);
   }
@@ -246,7 +244,8 @@ class ChoiceQuestion : public ChoicePlaces {
     const int t = result(program_.entry(i), k);
     const Places& to = homes(t);
     MovePrices& moves = *of.results[k].moves;
-    const std::vector<int> home = moves.places_of(to.all);
+    std::vector<int> home;
+    for (const Home& one : to.all) home.push_back(moves.place(one.sharding));
     if (counts_moves(i, t)) {
       const Targets targets = targets_of(of.results[k].to);
       const Carried carried = add_carried(
@@ -267,40 +266,32 @@ class ChoiceQuestion : public ChoicePlaces {
       for (std::size_t w = 0; w < of.ways->size(); ++w) costs.push_back(toll_home(i, k, w, place));
     add_pair(to.variable, of.variable, costs);
   }
-  /// Adds the prices of bringing operand k to each way. A tensor that is not free is read where it
-  /// lies or from its copy; a free one from its copy, which may lie where it does.
+  /// Adds the prices of bringing operand k to each way.
   void add_reads(int i, std::size_t k) {
     const Operator& of = operators_[static_cast<std::size_t>(i)];
-    const int t = program_.entry(i).operands[static_cast<int>(k)];
-    MovePrices& moves = *of.operands[k].moves;
-    const Places& from = sources(t);
-    const int own = moves.place(homes(t).all[0]);
-    const std::vector<int> places = moves.places_of(from.all);
-    const auto move = [&](std::size_t place, std::size_t w) -> MovePrices::Move {
-      const int to = of.operands[k].to[w];
+    const ProgramEntry& e = program_.entry(i);
+    const int t = e.operands[static_cast<int>(k)];
+    const Reads reads = reads_of(t, e.plan->slots[static_cast<int>(k)].desc, e.contract);
+    const auto move = [&](std::size_t at, std::size_t w) -> MovePrices::Move {
       if (same_move(i, k, w)) return {0, 0};
-      const MovePrices::Move one = moves.move(places[place], to);
-      if (is_free(t)) return one;
-      const MovePrices::Move from_own = moves.move(own, to);
-      return from_own.toll <= one.toll ? from_own : one;
+      return reads.move(at, of.operands[k].to[w]);
     };
-    if (counts_moves(i, t)) return carry(i, k, t, from, move);
+    if (counts_moves(i, t)) return carry(i, k, t, move);
     std::vector<Cost> costs;
-    costs.reserve(from.all.size() * of.ways->size());
-    for (std::size_t place = 0; place < places.size(); ++place)
-      for (std::size_t w = 0; w < of.ways->size(); ++w) costs.push_back(move(place, w).toll);
-    add_pair(from.variable, of.variable, costs);
+    costs.reserve(reads.size() * of.ways->size());
+    for (std::size_t at = 0; at < reads.size(); ++at)
+      for (std::size_t w = 0; w < of.ways->size(); ++w) costs.push_back(move(at, w).toll);
+    add_pair(homes(t).variable, of.variable, costs);
   }
   /// Adds the moves of operand k, and what they take up.
-  template <class Move>
-  void carry(int i, std::size_t k, int t, const Places& from, const Move& move) {
+  template <class Move> void carry(int i, std::size_t k, int t, const Move& move) {
     const Operator& of = operators_[static_cast<std::size_t>(i)];
     std::vector<int> to = of.operands[k].to;
     for (std::size_t w = 0; w < to.size(); ++w)
       if (same_move(i, k, w)) to[w] = -1;  // a target of its own
     const Targets targets = targets_of(to);
     const Carried carried =
-        add_carried(from.variable, from.all.size(), of.variable, targets.of_way,
+        add_carried(homes(t).variable, homes(t).all.size(), of.variable, targets.of_way,
                     [&](std::size_t place, int target) {
                       return move(place, targets.way[static_cast<std::size_t>(target)]);
                     });
@@ -313,6 +304,8 @@ class ChoiceQuestion : public ChoicePlaces {
     hold(carried.variable, TensorLives::moves_in(i), TensorLives::works(i), carried.held);
     hold(carried.variable, TensorLives::works(i), TensorLives::moves_home(i), held);
   }
+
+  bool exact_ = true;  ///< whether operators of one tensor are planned whole
 };
 
 }  // namespace tessera::detail

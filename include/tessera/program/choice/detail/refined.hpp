@@ -77,28 +77,19 @@ class RefinedChoice {
   /// Puts a tensor and its copy where they and their operators cost least; returns whether that is
   /// elsewhere.
   bool improve(int t) {
-    const auto &homes = question_.homes(t), &copies = question_.copies(t);
-    if (homes.variable < 0 && copies.variable < 0) return false;
-    const auto put = [&](const auto& places, std::size_t place) {
-      if (places.variable >= 0)
-        at_[static_cast<std::size_t>(places.variable)] = static_cast<int>(place);
-    };
+    const auto& homes = question_.homes(t);
+    if (homes.variable < 0) return false;
     Cost least = price_at(t);
     Assignment best = at_;
     bool changed = false;
-    for (std::size_t h = 0; h < homes.all.size(); ++h)
-      for (std::size_t c = 0; c < copies.all.size(); ++c) {
-        if (copies.variable >= 0 &&
-            !is_feasible(question_.toll_to_copy(t, homes.all[h], copies.all[c])))
-          continue;
-        put(homes, h);
-        put(copies, c);
-        if (const Cost cost = price_at(t); cost < least) {
-          least = cost;
-          best = at_;
-          changed = true;
-        }
+    for (std::size_t h = 0; h < homes.all.size(); ++h) {
+      at_[static_cast<std::size_t>(homes.variable)] = static_cast<int>(h);
+      if (const Cost cost = price_at(t); cost < least) {
+        least = cost;
+        best = at_;
+        changed = true;
       }
+    }
     at_ = std::move(best);
     return changed;
   }

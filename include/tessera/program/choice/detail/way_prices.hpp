@@ -170,7 +170,7 @@ class Prices {
     Digest digest;
     digest.add(e.operation->with_result({}).digest());
     for (const TensorDesc& x : operands) add_to(digest, TensorDesc{x.type, x.extents, Sharding{}});
-    if (is_unfinished(operands, result)) {
+    if (lies_beside(operands, result)) {
       for (const TensorDesc& x : operands) add_to(digest, x.sharding);
       add_to(digest, result.sharding);
     }
@@ -182,18 +182,19 @@ class Prices {
   }
 
  private:
-  /// Returns whether a tensor is unfinished: an operator that is linear in it may leave it so, as
-  /// it was recorded.
-  static bool is_unfinished(const TensorDescs& operands, const TensorDesc& result) {
-    bool unfinished = !result.sharding.partial.empty();
-    for (const TensorDesc& x : operands) unfinished = unfinished || !x.sharding.partial.empty();
-    return unfinished;
+  /// Returns whether a tensor lies as no placement is, such as unfinished: an operator may leave it
+  /// so, as it was recorded.
+  bool lies_beside(const TensorDescs& operands, const TensorDesc& result) const {
+    bool beside = !is_placement(result.sharding, result.extents, mesh_);
+    for (const TensorDesc& x : operands)
+      beside = beside || !is_placement(x.sharding, x.extents, mesh_);
+    return beside;
   }
   std::vector<PricedWay> priced(const ProgramEntry& e, const TensorDescs& operands,
                                 const TensorDesc& result) {
     std::vector<PricedWay> all;
     std::vector<Way> ways = ways_of(*e.operation, operands, result, mesh_);
-    if (!ways.empty() && is_unfinished(operands, result)) {
+    if (!ways.empty() && lies_beside(operands, result)) {
       ways.push_back({{}, result.sharding});
       for (const TensorDesc& x : operands) ways.back().operands.push_back(x.sharding);
     }

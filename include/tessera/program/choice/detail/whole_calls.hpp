@@ -6,7 +6,8 @@
 ///
 ///     add_whole_calls(prices, entry, operands, result, mesh, ways)
 ///
-/// Laws: afterwards no call between placements costs less than the ways with their moves.
+/// Laws: afterwards no call between placements, or where the tensors lie, costs less than the ways
+/// with their moves.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -56,7 +57,8 @@ class WholeCalls {
   };
   Tensor tensor(const TensorDesc& x, const MeshShape& mesh) {
     MovePrices& moves = prices_.moves(x, e_.contract);
-    const std::vector<Sharding> places = placements(x.extents, mesh);
+    std::vector<Sharding> places = placements(x.extents, mesh);
+    if (!is_placement(x.sharding, x.extents, mesh)) places.push_back(x.sharding);
     return {&moves, places, moves.places_of(places)};
   }
   void add_way(const PricedWay& one) {
