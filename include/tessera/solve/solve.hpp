@@ -164,7 +164,7 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
     detail::Search search(reduced, timeline, pairs, detail::move_entries(reduced), stop);
     if (!options.previous.empty()) search.offer(previous);
     if (timeline.points() == 0 && !stop.has_clock()) detail::begin_folded(reduced, options, search);
-    if (divides && timeline.points() > 0)
+    if (divides)
       search.run_shortly();
     else
       search.run();

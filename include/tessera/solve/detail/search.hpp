@@ -78,6 +78,7 @@ class Search {
   void run();
   /// Those of them after which a network is divided.
   void run_shortly();
+  void pass();
   void raise_bound();
   std::vector<Cost> tighten(std::size_t entries, bool of_values = false);
   void find(bool rising);
@@ -115,9 +116,10 @@ inline void Search::price(const std::vector<Cost>& multipliers) {
   penalties_ = std::move(penalties);
 }
 
-inline void Search::run() {
+/// Without limits a few passes may do.
+inline void Search::pass() {
   const auto open = [&] { return bound_ < best_cost_; };
-  if (timeline_->points() == 0)  // without limits a few passes may do
+  if (timeline_->points() == 0)
     for (int passes = 12; open() && passes <= 48; passes *= 2) {
       stop_->begin_phase(static_cast<std::uint64_t>(passes), 25);
       raise_bound();
@@ -128,6 +130,11 @@ inline void Search::run() {
     raise_bound();
     tighten(std::size_t{1} << 10);
   }
+}
+
+inline void Search::run() {
+  const auto open = [&] { return bound_ < best_cost_; };
+  pass();
   stop_->begin_phase(60, 50);
   if (open()) find(false);
   stop_->begin_phase(2000, 75);
@@ -141,6 +148,7 @@ inline void Search::run() {
 }
 
 inline void Search::run_shortly() {
+  if (timeline_->points() == 0) return pass();
   stop_->begin_phase(200, 15);
   raise_bound();
   tighten(std::size_t{1} << 12);
