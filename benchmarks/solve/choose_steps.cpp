@@ -7,20 +7,29 @@
 ///
 ///     choose_steps [--json FILE] [NAME ...]      // those rows whose name contains a NAME
 ///
-/// A row has the operators of the step, the seconds to record it and to choose, the modelled time
-/// before and after, and by how much of the bound it may be too high.
-#include <chrono>
+/// A row has the operators of the step, the seconds of this process's processor time to record it,
+/// to price its operators, to solve the network, and of all but the recording; the modelled time
+/// before and after, and by how much of the bound it may be too high. FILE is for
+/// cmake/docs/figures.py.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <fstream>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <tessera/grad.hpp>
 #include <tessera/program/choice.hpp>
+#include <tessera/program/choice/detail/question.hpp>
+#include <tessera/solve/solve.hpp>
 #include <tessera/tessera.hpp>
+
+#include "../../examples/support/step_models.hpp"
 
 namespace {
 using namespace tessera;
@@ -37,33 +46,6 @@ struct Place {
   /// A batch has two sequences for each process along the first axis.
   Index batch() const { return 2 * mesh.core()->shape()[0]; }
 };
-
-T norm(const T& x) {
-  const Place place{x.mesh()};
-  return layer_norm<float>(x, place.whole({M}), place.whole({M}));
-}
-T attention(const T* w, const T& x) {
-  const T a = norm(x);
-  const T q = einsum("btm,mnd->btnd", a, w[0]), k = einsum("btm,mnd->btnd", a, w[1]),
-          v = einsum("btm,mnd->btnd", a, w[2]);
-  const T scores = softmax<float>("bnts", 's', einsum("btnd,bsnd->bnts", q, k) * 0.125f);
-  return x + einsum("btnd,ndm->btm", einsum("bnts,bsnd->btnd", scores, v), w[3]);
-}
-T feed_forward(const T* w, const T& x) {
-  return x + einsum("bth,hm->btm", gelu(einsum("btm,mh->bth", norm(x), w[0])), w[1]);
-}
-/// GShard's algorithm 2, to the expert that likes a token best.
-T experts(const T* w, const T& input) {
-  const T x = norm(input);
-  const T gates = softmax<float>("gse", 'e', einsum("gsm,me->gse", x, w[0]));
-  const T top = one_hot<float>("gse", 'e', argmax("gse->gs", gates), E);
-  const T place =
-      cast<std::int64_t>(reduce<Sum>("gse->gs", cumulative<Sum>("gse", 's', top) * top) - 1.0f);
-  const T slots = one_hot<float>("gsc", 'c', place, capacity);
-  const T x_of = einsum("gsec,gsm->egcm", einsum("gse,gsc->gsec", top, slots), x);
-  const T y = einsum("egch,ehm->egcm", relu(einsum("egcm,emh->egch", x_of, w[1])), w[2]);
-  return input + einsum("gsec,egcm->gsm", einsum("gse,gsc->gsec", gates * top, slots), y);
-}
 
 /// A step of a model of `layers` layers; every second one of a mixture has experts.
 struct Model {
@@ -91,13 +73,14 @@ struct Model {
     T x = take("vm,bt->btm", w[0], ids);
     std::size_t at = 1;
     for (int l = 0; l < layers; ++l) {
-      x = attention(&w[at], x);
+      x = models::attention(&w[at], x);
       at += 4;
       const bool split = mixture && l % 2 == 1;
-      x = split ? experts(&w[at], x) : feed_forward(&w[at], x);
+      x = split ? x + models::mixture(&w[at], models::norm(x), E, capacity)
+                : models::feed_forward(&w[at], x);
       at += split ? 3 : 2;
     }
-    const T z = softmax<float>("btv", 'v', einsum("btm,vm->btv", norm(x), w[0]));
+    const T z = softmax<float>("btv", 'v', einsum("btm,vm->btv", models::norm(x), w[0]));
     return reduce<Sum>("btu->", log(take_along_axis("btv", 'v', z, next))) * -0.001f;
   }
   void step(const Place& place) const {
@@ -114,25 +97,12 @@ struct Model {
   mutable Program program = {};
 };
 
-T conv(const T& x, const T& k, Index stride = 1) {
-  Convolution same{.stride = {stride, stride}, .low = {1, 1}, .high = {1, 1}};
-  if (stride == 2) same.low = {0, 0};
-  return convolve("nihw,oihw->nohw", x, k, same);
-}
-T twice_as_large(const T& x) {
-  const Extents e = x.desc().extents;
-  const T rows = reshape(broadcast_to(x, {e[0], e[1], e[2], 2, e[3]}, {0, 1, 2, 4}),
-                         {e[0], e[1], 2 * e[2], e[3]});
-  return reshape(broadcast_to(rows, {e[0], e[1], 2 * e[2], e[3], 2}, {0, 1, 2, 3}),
-                 {e[0], e[1], 2 * e[2], 2 * e[3]});
-}
 Program unet_step(const Place& place) {
-  const Trees w{place.whole({16, 3, 3, 3}), place.whole({32, 16, 3, 3}),
-                place.whole({32, 32, 3, 3}), place.whole({3, 48, 3, 3})};
+  Trees w;
+  for (const Extents& kernel : models::unet_kernels) w.push_back(place.whole(kernel));
   const T x = zeros<float>(place.mesh, {place.batch(), 3, 256, 256}, Sharding{{0}, {}, {}, {}});
   const auto loss = [&](const Trees& v) {
-    const T a = relu(conv(x, v[0])), m = relu(conv(relu(conv(a, v[1], 2)), v[2]));
-    return reduce<Sum>("nohw->", square(conv(concatenate(1, {twice_as_large(m), a}), v[3])));
+    return reduce<Sum>("nohw->", square(models::unet(v.data(), x)));
   };
   Recording recording(place.mesh);
   const auto gradient = value_and_grad(loss)(w);
@@ -146,8 +116,24 @@ Program step_of(const Place& place, int layers, bool alike, bool mixture) {
   return std::move(model.program);
 }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+double now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+/// What cmake/docs/figures.py says of where a result is from.
+std::string context(const std::string& command) {
+  char date[32];
+  const std::time_t time = std::time(nullptr);
+  std::strftime(date, sizeof date, "%FT%TZ", std::gmtime(&time));
+  std::string processor = "unknown", line;
+  for (std::ifstream file("/proc/cpuinfo"); std::getline(file, line);)
+    if (line.starts_with("model name")) processor = line.substr(line.find(": ") + 2);
+  double load[3] = {};
+  (void)getloadavg(load, 3);
+  return fmt::format(
+      "{{\"date\": \"{}\", \"commit\": \"{}\", \"processor\": \"{}\", \"num_cpus\": {}, "
+      "\"load_avg\": [{:.2f}, {:.2f}, {:.2f}], \"compiler\": \"GNU {}\", \"turns\": \"processor "
+      "time\", \"command\": \"{}\"}}",
+      date, TESSERA_BENCH_COMMIT, processor, std::thread::hardware_concurrency(), load[0], load[1],
+      load[2], __VERSION__, command);
 }
 }  // namespace
 
@@ -174,9 +160,11 @@ int main(int argc, char** argv) {
     rows.push_back(
         {"mixture of 36 layers", [](const Place& p) { return step_of(p, 36, true, true); }});
     rows.push_back({"U-Net", unet_step});
-    std::string json;
-    fmt::print("{:26} {:>8} {:>9} {:>8} {:>8} {:>10} {:>10} {:>6}\n", "step", "mesh", "operators",
-               "recorded", "chosen s", "before ms", "after ms", "gap %");
+    std::string json, command = "choose_steps";
+    for (const std::string& name : names) command += " '" + name + "'";
+    fmt::print("{:26} {:>8} {:>9} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10} {:>6}\n", "step", "mesh",
+               "operators", "record s", "prices s", "solve s", "choose s", "before ms", "after ms",
+               "gap %");
     for (const Row& row : rows)
       for (const MeshShape& shape : {MeshShape{2, 4}, MeshShape{16, 16}, MeshShape{64, 64},
                                      MeshShape{2, 2, 2}, MeshShape{16, 16, 16}}) {
@@ -197,24 +185,33 @@ int main(int argc, char** argv) {
               !program.tensor(t).desc.sharding[0].empty())
             options.pins.push_back({t, program.tensor(t).desc.sharding});  // the batch
         const double recorded = now();
-        const Choice choice = choose(program, plan_options(*place.mesh.core()), options);
+        const PlanOptions planning = plan_options(*place.mesh.core());
+        const detail::ChoiceQuestion question(program, planning, options);
+        const double priced = now();
+        (void)solve(question.network(), {.steps = options.steps, .enough = 2});
+        const double solved = now();
+        const Choice choice = choose(program, planning, options);
         const double chosen = now();
-        fmt::print("{:26} {:>8} {:>9} {:8.2f} {:8.2f} {:10.3f} {:10.3f} {:6.2f}\n", row.name, mesh,
-                   program.size(), recorded - begin, chosen - recorded,
-                   static_cast<double>(choice.before) / 1e9, static_cast<double>(choice.cost) / 1e9,
-                   100 * choice.gap());
+        const double gap = 100 * choice.gap();
+        fmt::print("{:26} {:>8} {:>9} {:8.2f} {:8.2f} {:8.2f} {:8.2f} {:10.3f} {:10.3f} {:6.2f}\n",
+                   row.name, mesh, program.size(), recorded - begin, priced - recorded,
+                   solved - priced, chosen - solved, static_cast<double>(choice.before) / 1e9,
+                   static_cast<double>(choice.cost) / 1e9, gap);
         std::fflush(stdout);
         json += fmt::format(
-            "{}{{\"step\": \"{}\", \"mesh\": \"{}\", \"operators\": {}, "
-            "\"recorded_s\": {:.3f}, \"chosen_s\": {:.3f}, \"before_ps\": {}, "
-            "\"cost_ps\": {}, \"gap\": {:.6f}}}",
-            json.empty() ? "" : ",\n", row.name, mesh, program.size(), recorded - begin,
-            chosen - recorded, choice.before, choice.cost, choice.gap());
+            "{}{{\"name\": \"choose/{}/tessera\", \"real_time\": {:.3f}, \"time_unit\": \"s\", "
+            "\"operators\": {}, \"record s\": {:.3f}, \"prices s\": {:.3f}, \"solve s\": {:.3f}, "
+            "\"before ms\": {:.3f}, \"after ms\": {:.3f}, \"gap %\": {:.3f}}}",
+            json.empty() ? "" : ",\n", name, chosen - solved, program.size(), recorded - begin,
+            priced - recorded, solved - priced, static_cast<double>(choice.before) / 1e9,
+            static_cast<double>(choice.cost) / 1e9, gap);
       }
     if (file.empty()) return;
     std::FILE* const out = std::fopen(file.c_str(), "w");
     if (out == nullptr) throw FileError("choose_steps: " + file + " cannot be written");
-    std::fputs(("[" + json + "]\n").c_str(), out);
+    std::fputs(
+        ("{\"context\": " + context(command) + ",\n\"benchmarks\": [" + json + "]}\n").c_str(),
+        out);
     std::fclose(out);
   });
 }

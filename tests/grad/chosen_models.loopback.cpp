@@ -19,6 +19,7 @@
 #include <tessera/program/peak.hpp>
 #include <tessera/tessera.hpp>
 
+#include "../../examples/support/step_models.hpp"
 #include "support/enumerate.hpp"
 
 using namespace tessera;
@@ -51,18 +52,7 @@ const Weights megatron{{{}, {1}, {}}, {{1}, {}, {}}, {{}, {1}}, {{1}, {}}, {{1},
 const Weights fsdp{{{0}, {}, {}}, {{}, {}, {0}}, {{0}, {}}, {{}, {0}}, {{}, {0}}};
 const Weights unsplit{{{}, {}, {}}, {{}, {}, {}}, {{}, {}}, {{}, {}}, {{}, {}}};
 
-T norm(const T& x) {
-  const Place axes(x.mesh());
-  return layer_norm<float>(x, axes.of({M}, Sharding{{}}), axes.of({M}, Sharding{{}}));
-}
-T block(const T* w, const T& x) {
-  const T a = norm(x);
-  const T q = einsum("btm,mnd->btnd", a, w[0]), k = einsum("btm,mnd->btnd", a, w[1]),
-          v = einsum("btm,mnd->btnd", a, w[2]);
-  const T scores = softmax<float>("bnts", 's', einsum("btnd,bsnd->bnts", q, k) * 0.125f);
-  const T y = x + einsum("btnd,ndm->btm", einsum("bnts,bsnd->btnd", scores, v), w[3]);
-  return y + einsum("bth,hm->btm", gelu(einsum("btm,mh->bth", norm(y), w[4])), w[5]);
-}
+T block(const T* w, const T& x) { return models::feed_forward(w + 4, models::attention(w, x)); }
 void add_block(Trees& weights, const Place& axes, const Weights& s) {
   for (int i = 0; i < 3; ++i) weights.push_back(axes.of({M, N, D}, s.q));
   weights.push_back(axes.of({N, D, M}, s.o));
@@ -79,7 +69,7 @@ Trees decoder_weights(const Place& axes, const Weights& s, const Weights& later)
 T decoder(const Trees& w, const T& ids) {
   T x = take("vm,bt->btm", w[0], ids);
   for (std::size_t l = 0; l < 2; ++l) x = block(&w[1 + 6 * l], x);
-  return einsum("btm,vm->btv", norm(x), w[0]);
+  return einsum("btm,vm->btv", models::norm(x), w[0]);
 }
 T tokens(const Place& axes) { return zeros<std::int32_t>(axes.mesh, {B, S}, Sharding{{0}, {}}); }
 T targets(const Place& axes) {
@@ -97,17 +87,8 @@ Trees step(const Trees& weights, const T& ids, const T& next) {
   return after;
 }
 
-/// GShard's algorithm 2, to the one expert that likes a token best. What the experts make stays in
-/// their order, as in nn/mixture_of_experts.hpp.
 T mixture(const Trees& w, const T& x) {
-  const T gates = softmax<float>("gse", 'e', einsum("gsm,me->gse", x, w[0]));
-  const T top = one_hot<float>("gse", 'e', argmax("gse->gs", gates), most_experts);
-  const T place =
-      cast<std::int64_t>(reduce<Sum>("gse->gs", cumulative<Sum>("gse", 's', top) * top) - 1.0f);
-  const T slots = one_hot<float>("gsc", 'c', place, capacity);
-  const T x_of = einsum("gsec,gsm->egcm", einsum("gse,gsc->gsec", top, slots), x);
-  const T y = einsum("egch,ehm->egcm", relu(einsum("egcm,emh->egch", x_of, w[1])), w[2]);
-  return einsum("gsec,egcm->gsm", einsum("gse,gsc->gsec", gates * top, slots), y);
+  return models::mixture(w.data(), x, most_experts, capacity);
 }
 Trees mixture_weights(const Place& axes) {
   return {axes.of({M, most_experts}, Sharding{{}, {}}),
@@ -115,26 +96,11 @@ Trees mixture_weights(const Place& axes) {
           axes.of({most_experts, H, M}, Sharding{{0}, {1}, {}})};
 }
 
-T conv(const T& x, const T& k, Index stride = 1) {
-  Convolution same{.stride = {stride, stride}, .low = {1, 1}, .high = {1, 1}};
-  if (stride == 2) same.low = {0, 0};
-  return convolve("nihw,oihw->nohw", x, k, same);
-}
-T twice_as_large(const T& x) {
-  const Extents e = x.desc().extents;
-  const T rows = reshape(broadcast_to(x, {e[0], e[1], e[2], 2, e[3]}, {0, 1, 2, 4}),
-                         {e[0], e[1], 2 * e[2], e[3]});
-  return reshape(broadcast_to(rows, {e[0], e[1], 2 * e[2], e[3], 2}, {0, 1, 2, 3}),
-                 {e[0], e[1], 2 * e[2], 2 * e[3]});
-}
-T unet(const Trees& w, const T& x) {
-  const T a = relu(conv(x, w[0])), m = relu(conv(relu(conv(a, w[1], 2)), w[2]));
-  return conv(concatenate(1, {twice_as_large(m), a}), w[3]);
-}
 Trees unet_weights(const Place& axes) {
-  const Sharding s{{}, {}, {}, {}};
-  return {axes.of({16, 3, 3, 3}, s), axes.of({32, 16, 3, 3}, s), axes.of({32, 32, 3, 3}, s),
-          axes.of({3, 48, 3, 3}, s)};
+  Trees weights;
+  for (const Extents& kernel : models::unet_kernels)
+    weights.push_back(axes.of(kernel, Sharding{{}, {}, {}, {}}));
+  return weights;
 }
 
 T vision(const Trees& w, const T& x) {
@@ -244,13 +210,13 @@ Program mixture_backward(const Place& axes) {
 Program unet_forward(const Place& axes) {
   const Trees kernels = unet_weights(axes);
   const T rows = axes.of({4, 3, 256, 256}, {{}, {}, {0}, {}});
-  return recorded(axes, [&]() -> Trees { return {unet(kernels, rows)}; });
+  return recorded(axes, [&]() -> Trees { return {models::unet(kernels.data(), rows)}; });
 }
 Program unet_backward(const Place& axes) {
   const Trees kernels = unet_weights(axes);
   const T tiles = axes.of({4, 3, 256, 256}, {{}, {}, {0}, {1}});
   const auto mean = [&](const Trees& w) {
-    return reduce<Sum>("nohw->", square(unet(w, tiles))) * (1.0f / (4 * 3 * 65536));
+    return reduce<Sum>("nohw->", square(models::unet(w.data(), tiles))) * (1.0f / (4 * 3 * 65536));
   };
   return recorded(axes, [&] { return value_and_grad(mean)(kernels).gradient; });
 }
