@@ -203,12 +203,7 @@ class Prices {
     // The question plans an operator of one tensor whole by itself, unless there are limits.
     const bool by_question =
         e.operands.size() == 1 && e.also.empty() && !limited_ && e.plan->kind != OperatorKind::map;
-    // A map's plan brings its operands to where it works and its result from there,
-    // each move by itself: between placements it is a way with its moves. Contracts are of the
-    // whole call.
-    const bool is_way = e.plan->kind == OperatorKind::map && !e.contract.bounded() &&
-                        !lies_beside(operands, result);
-    if (!all.empty() && !by_question && !is_way)
+    if (!all.empty() && !by_question)
       exact_ = add_whole_calls(*this, e, operands, result, mesh_, all) && exact_;
     return all;
   }

@@ -27,6 +27,8 @@ class WholeCalls {
     for (const Tensor& t : tensors_) calls_ = std::min(calls_ * t.places.size(), most_calls + 1);
   }
   bool too_many() const { return calls_ > most_calls; }
+  /// Returns whether every tensor lies as a placement does.
+  bool are_of_placements() const { return of_placements_; }
 
   void add_to(std::vector<PricedWay>& all) {
     for (const PricedWay& one : all) add_way(one);
@@ -58,7 +60,10 @@ class WholeCalls {
   Tensor tensor(const TensorDesc& x, const MeshShape& mesh) {
     MovePrices& moves = prices_.moves(x, e_.contract);
     std::vector<Sharding> places = placements(x.extents, mesh);
-    if (!is_placement(x.sharding, x.extents, mesh)) places.push_back(x.sharding);
+    if (!is_placement(x.sharding, x.extents, mesh)) {
+      places.push_back(x.sharding);
+      of_placements_ = false;
+    }
     return {&moves, places, moves.places_of(places)};
   }
   void add_way(const PricedWay& one) {
@@ -92,6 +97,7 @@ class WholeCalls {
   std::size_t calls_ = 1;
   std::vector<Cost> work_;  ///< of each way
   Cost least_work_ = infeasible;
+  bool of_placements_ = true;
 };
 
 inline bool add_whole_calls(Prices& prices, const ProgramEntry& e, const TensorDescs& operands,
@@ -99,7 +105,10 @@ inline bool add_whole_calls(Prices& prices, const ProgramEntry& e, const TensorD
                             std::vector<PricedWay>& all) {
   WholeCalls calls(prices, e, operands, result, mesh);
   if (calls.too_many()) return false;
-  calls.add_to(all);
+  // A map's plan brings its operands to where it works and its result from there, each move by
+  // itself: between placements it is a way with its moves. Contracts are of the whole call.
+  const bool is_way = e.plan->kind == OperatorKind::map && !e.contract.bounded();
+  if (!is_way || !calls.are_of_placements()) calls.add_to(all);
   return true;
 }
 
