@@ -67,18 +67,17 @@ template <class U>
 void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text, const Voice& say,
            std::optional<Choice> choice) {
   if (flags.memory > 0) {
-    const RecomputeChoice layers = chosen_layers<U>(flags, mesh);
-    flags.sizes.again = layers.again;
-    say("\n{}\n", explain(layers));
-    if (!layers.within())
+    const Choice layers = choice ? *choice : chosen_layers<U>(flags, mesh);
+    for (const ChosenLayer& layer : layers.layers) flags.sizes.again.emplace_back(layer.again);
+    if (!choice) say("\n{}\n", explain(layers));
+    if (!layers.found)
       throw UsageError("--memory " + std::to_string(flags.memory) + ": a step holds " +
-                       std::to_string(ceil_div(layers.peak, Index{1} << 20)) +
+                       std::to_string(ceil_div(layers.least_peak, Index{1} << 20)) +
                        " MiB at least, with all layers run again; give that, a smaller --batch or "
                        "--context, or more processes");
   }
   const Sizes& n = flags.sizes;
   if (choice) {
-    if (flags.memory > 0) choice = chosen_step<U>(flags, mesh);
     say("\nWhat is split otherwise than its operator alone would have it, and what else it could "
         "cost\n{}",
         why(*choice));
@@ -162,7 +161,8 @@ std::pair<std::string, Choice> cheapest(const Flags& flags, const ProcessMesh<Gr
   const auto* best = &all[0];
   for (const auto& one : all) {
     const Choice& choice = one.second;
-    if (choice.cost < best->second.cost) best = &one;
+    const bool found = best->second.found;
+    if (choice.found != found ? choice.found : choice.cost < best->second.cost) best = &one;
     say("  {:<8} {:>8.1f} -> {:>8.1f} us, {:>7} -> {:>7} KiB\n", one.first,
         static_cast<double>(choice.given().cost()) / 1e6,
         static_cast<double>(choice.program.cost()) / 1e6, choice.given().payload_bytes() >> 10,

@@ -52,7 +52,7 @@ struct Sizes {
   Index block = 0;  ///< keys of attention at a time; 0: all
   double capacity = 1.25, dropout = 0, auxiliary = 0.01;
   std::uint64_t seed = 1;
-  std::vector<bool> again = {};  ///< layers that run again on the way back, to keep less
+  std::vector<Recompute> again = {};  ///< layers that run again on the way back, to keep less
 };
 
 /// Experts of a layer: gate (embed, experts), in (experts, embed, hidden), out (experts, hidden,
@@ -179,7 +179,8 @@ auto scores(const Model<U>& model, const Ids<U>& ids, const Sizes& n, const Turn
                                                     const Activations<U>& given) {
       return after_block(block, given, n, turn, number, see);
     };
-    auto [y, loss] = recompute_if(l < n.again.size() && n.again[l], run)(model.blocks[l], x);
+    const Recompute again = l < n.again.size() ? n.again[l] : Recompute(false);
+    auto [y, loss] = recompute_if(again, run)(model.blocks[l], x);
     x = y;
     if (loss) auxiliary = auxiliary ? Scalar<U>(*auxiliary + *loss) : *loss;
   }

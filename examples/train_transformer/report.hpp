@@ -34,23 +34,29 @@ template <class U> Program plan_step(const Flags& flags, const ProcessMesh<Grid>
   return recording.take();
 }
 
-/// Returns which layers run again, so that a step holds at most --memory.
-template <class U> RecomputeChoice chosen_layers(const Flags& flags, const ProcessMesh<Grid>& on) {
-  const auto plan = [&](const std::vector<bool>& again) {
-    Flags with = flags;
-    with.sizes.again = again;
-    return plan_step<U>(with, on);
-  };
-  return choose_recompute(static_cast<int>(flags.sizes.layers), flags.memory << 20, plan);
+/// Returns what one step does whose layers all run again, are all kept, or are open.
+template <class U>
+Program plan_layers(Flags flags, const ProcessMesh<Grid>& on, const Recompute& again) {
+  flags.sizes.again.assign(static_cast<std::size_t>(flags.sizes.layers), again);
+  return plan_step<U>(flags, on);
+}
+
+/// Returns the choice of layers that run again, so that a step holds at most --memory.
+template <class U> Choice chosen_layers(const Flags& flags, const ProcessMesh<Grid>& mesh) {
+  return choose([&] { return plan_layers<U>(flags, mesh, Open{}); }, mesh,
+                {.memory_limit = flags.memory << 20, .keep_shardings = true});
 }
 
 /// Returns the choice of a step's shardings, those of weights and batch aside, that sends least and
-/// computes no more than the step as it is written. Few steps of the search find most of what there
-/// is.
+/// computes no more than the step as it is written; under --memory, of the layers that run again,
+/// too. Few steps of the search find most of what there is.
 template <class U> Choice chosen_step(const Flags& flags, const ProcessMesh<Grid>& mesh) {
-  const Program step = plan_step<U>(flags, mesh);
-  return choose(step, mesh,
-                {.objective = Objective::payload, .flops_limit = step.flops(), .steps = 50});
+  const bool limited = flags.memory > 0;
+  const ChooseOptions options{.objective = Objective::payload,
+                              .flops_limit = plan_layers<U>(flags, mesh, limited).flops(),
+                              .memory_limit = limited ? flags.memory << 20 : max_int64,
+                              .steps = 50};
+  return choose([&] { return plan_layers<U>(flags, mesh, Open{}); }, mesh, options);
 }
 
 /// Returns what was chosen, and of the tensors that are split otherwise the two largest with each

@@ -5,7 +5,6 @@
 /// derivatives of all functions are compiled with it (with tessera::compiled, once).
 ///
 ///     auto [loss, gradient] = value_and_grad(f)(weights);
-#include <tessera/grad/choose_recompute.hpp>
 #include <tessera/grad/custom_gradient.hpp>
 #include <tessera/grad/gradient_under.hpp>
 #include <tessera/grad/recompute.hpp>

@@ -114,7 +114,7 @@ Activations<U> after(const Block<U>& block, const Activations<U>& x,
 /// the encoder first.
 template <class U>
 auto translate(const Translator<U>& model, const Texts<U>& source, const Texts<U>& target,
-               const std::vector<bool>& again) {
+               const std::vector<Recompute>& again) {
   const auto looked_up = [](const auto& table, const Texts<U>& ids) {
     return look_up<typename Activations<U>::spec>(table, ids);
   };

@@ -47,7 +47,7 @@ struct Part {
   std::string from = {}, to = {};
   bool compiled = false;
   Index block = 0;  ///< keys of attention at a time
-  std::vector<bool> again = {};
+  std::vector<Recompute> again = {};
 };
 
 template <class Rules>

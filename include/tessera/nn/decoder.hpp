@@ -78,9 +78,8 @@ struct DecoderOptions {
   /// That of all blocks, which is causal and drops as `dropout` says.
   AttentionOptions attention = {};
   /// Of which blocks a gradient keeps the arguments alone, and runs them again; those beyond its
-  /// end are kept. choose_recompute (grad/choose_recompute.hpp) says which a limit on memory asks
-  /// for.
-  std::vector<bool> again = {};
+  /// end are kept. Of those that are Open{} it is chosen (run/choose_of.hpp).
+  std::vector<Recompute> again = {};
 };
 
 /// Returns x after a block: x is (batch, sequence, embed), the result like x; options.dropout is
@@ -122,7 +121,8 @@ auto next_tokens(const Decoder<U>& model, const I& ids, const DecoderOptions& op
     const auto run = [own, where](const DecoderBlock<U>& block, const X& given) {
       return decoder_block(block, given, own, where);
     };
-    x = recompute_if(l < options.again.size() && options.again[l], run, where)(model.blocks[l], x);
+    const Recompute again = l < options.again.size() ? options.again[l] : Recompute(false);
+    x = recompute_if(again, run, where)(model.blocks[l], x);
   }
   const Layer scope = layer("head");
   return dense<typename U::template Spec<logical::batch, logical::sequence, logical::vocabulary>>(

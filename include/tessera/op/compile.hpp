@@ -19,14 +19,18 @@
 ///
 /// Laws: the results are those of the function alone; each tensor ends with the last operator that
 /// reads it; a Program of a structure is made once.
+#include <algorithm>
 #include <concepts>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <tessera/program/choice/difference.hpp>
 #include <tessera/program/explain.hpp>
+#include <tessera/run/layers_as_chosen.hpp>
 #include <tessera/run/structures.hpp>
 #include <tessera/run/taker.hpp>
 
@@ -51,6 +55,11 @@ template <class F> class Compiled {
     const auto listed = [&]() -> Result {
       const detail::TakenBy scope(&calls);
       const detail::ChosenOnThread chosen(options_.choose.has_value());
+      std::optional<detail::LayersAsChosen> layers;  // without a limit on memory all are kept
+      if (options_.choose && options_.choose->stated != nullptr)
+        layers.emplace(options_.choose->stated->layers);
+      else if (options_.choose && !limits_memory())
+        layers.emplace(std::vector<bool>{});
       constexpr bool keeps = (std::is_lvalue_reference_v<A> && ...);
       constexpr bool moves = (std::is_constructible_v<A, A&&> && ...);
       if constexpr (keeps || !moves || std::is_reference_v<Result>) {
@@ -83,6 +92,10 @@ template <class F> class Compiled {
   const Overlap& overlap() const { return structures_.last().overlap; }
 
  private:
+  bool limits_memory() const {
+    return std::min(options_.memory_limit, options_.choose->memory_limit) != max_int64;
+  }
+
   F f_;
   CompileOptions options_;
   Where where_;
@@ -115,14 +128,17 @@ Compiled<std::decay_t<F>> compile(F&& f, const CompileOptions& options = {},
 }
 
 /// Returns f, split as a choice says that was made before: of f, or of one like it
-/// (program/choice/table.hpp). Arguments that the choice opened are made by choice.argument(path).
-/// Communication, errors: as compile of f; a call with an argument that lies otherwise than the
-/// choice has it throws ShardingError.
+/// (program/choice/table.hpp): its open layers run again where the choice has it. Arguments that
+/// the choice opened are made by choice.argument(path). Communication, errors: as compile of f; a
+/// call with an argument that lies otherwise than the choice has it throws ShardingError.
 template <class F, std::same_as<ChoiceTable> Table>  // so that braces are options
 Compiled<std::decay_t<F>> compile(F&& f, const Table& choice, CompileOptions options = {},
                                   Where where = Where::here()) {
   if (!options.choose) options.choose = ChooseOptions{.objective = choice.objective};
   options.choose->stated = keep(choice);
+  const auto chosen = [](const ChosenTensor& tensor) { return tensor.free; };
+  if (std::none_of(choice.tensors.begin(), choice.tensors.end(), chosen))
+    options.choose->keep_shardings = true;  // it chose layers alone
   return {std::forward<F>(f), options, where};
 }
 template <class F, std::same_as<Choice> Chosen>

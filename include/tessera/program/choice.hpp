@@ -18,10 +18,14 @@
 /// GSPMD (Xu et al. 2021, section 3.5) and Shardy propagate by rules; Alpa (Zheng et al. 2022,
 /// section 4) solves an integer program with estimated prices.
 ///
+/// A layer may be open, too: it is kept, or runs again on the way back (grad/recompute.hpp). Under
+/// a limit on memory the search compares Programs that are recorded with some of them run again.
+///
 /// Laws: what the caller states does not change; the choice's cost is the price of its Program, to
 /// the integer, and never above that of the Program that was given; the same question has the same
 /// answer on every process.
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -30,6 +34,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/plan/plan_options.hpp>
+#include <tessera/program/choice/chosen_layer.hpp>
 #include <tessera/program/choice/options.hpp>
 #include <tessera/program/program.hpp>
 #include <tessera/solve/solution.hpp>
@@ -45,14 +50,21 @@ struct Choice {
   std::vector<Sharding> chosen = {};  ///< of each tensor of the Program that was given
   std::vector<bool> free = {};        ///< whether the tensor's sharding was to be chosen
   Objective objective = Objective::time;
-  Cost before = 0;  ///< the price of the Program that was given
+  Cost before = 0;  ///< the price of the Program that was given, its open layers kept
   Cost cost = 0;    ///< of `program`
-  Cost bound = 0;   ///< no choice costs less, of operators that move tensors and then compute;
-                    ///< infeasible where none of those keeps the limits
+  /// No choice of shardings costs less, of operators that move tensors and then compute, where the
+  /// same layers run again; infeasible where none of those keeps the limits.
+  Cost bound = 0;
   /// Whether `program` keeps the limits and the pins; else it is the Program that was given.
   bool found = true;
   Index memory_limit = max_int64;
   Index least_peak = 0;  ///< where memory is limited, of all Programs that were looked at
+  std::vector<ChosenLayer> layers = {};  ///< those that were open, in the order in which they run
+  /// What each costs and saves, as it was recorded; empty where nothing had to run again.
+  std::vector<LayerPrice> layer_prices = {};
+  Index peak_kept = 0;  ///< where layers were open: what is held as recorded, if all are kept
+  int recorded = 1;     ///< Programs that were compared
+  int searched = 1;     ///< of these, those whose shardings were chosen
   Solution solution = {};
   std::shared_ptr<const detail::ChoiceQuestion> question{};
 
@@ -76,6 +88,16 @@ struct Choice {
 TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planning = {},
                                const ChooseOptions& options = {});
 
+namespace detail {
+/// Records a Program whose open layers run again where `again` says so; those beyond it are kept.
+using RecordLayers = std::function<Program(const std::vector<bool>& again)>;
+/// Returns the choice among the Programs that `record` returns, of which open layers and shardings
+/// are chosen together (program/choice/detail/layer_search.hpp). Communication: none. Throws what
+/// `record` throws.
+TESSERA_FUNCTION Choice choose_layers(const RecordLayers& record, const PlanOptions& planning,
+                                      const ChooseOptions& options);
+}  // namespace detail
+
 /// Returns what was chosen: totals, and one row for each tensor whose sharding changed.
 TESSERA_FUNCTION std::string explain(const Choice& choice);
 /// Returns, for each sharding that a tensor could have had, the least price of the whole Program
@@ -86,4 +108,5 @@ TESSERA_FUNCTION std::string explain(const Choice& choice, int tensor);
 
 #if TESSERA_BODIES
 #include <tessera/program/choice/detail/choose.hpp>
+#include <tessera/program/choice/detail/layer_search.hpp>
 #endif

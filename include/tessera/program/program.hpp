@@ -81,6 +81,14 @@ struct ProgramArgument {
   std::string path;
 };
 
+/// A layer of which it is open whether it runs again on the way back (grad/recompute.hpp), as it
+/// was recorded.
+struct ProgramOpenLayer {
+  std::string path;  ///< of the named layer that it lies in
+  bool again = false;
+  int begin = 0, end = 0;  ///< its operators on the way forward are begin … end-1
+};
+
 /// A part of a program that the user has named; layer 0 is all of it.
 struct ProgramLayer {
   std::string name;
@@ -125,6 +133,9 @@ class Program {
   /// The arguments of a function that choose has recorded (run/choose_of.hpp).
   void name_argument(const ProgramArgument& argument) { arguments_.push_back(argument); }
   const std::vector<ProgramArgument>& arguments() const { return arguments_; }
+  /// The open layers, in the order in which they ran.
+  void add_open_layer(ProgramOpenLayer layer) { open_layers_.push_back(std::move(layer)); }
+  const std::vector<ProgramOpenLayer>& open_layers() const { return open_layers_; }
   void pin(const TensorPin& pin) { pins_.push_back(pin); }
   const std::vector<TensorPin>& pins() const { return pins_; }
   /// Return an operator and a tensor to be changed.
@@ -283,6 +294,7 @@ class Program {
   detail::CopyOnWrite<std::vector<ProgramLayer>> layers_{std::vector{ProgramLayer{}}};
   std::vector<TensorPin> pins_;
   std::vector<ProgramArgument> arguments_;
+  std::vector<ProgramOpenLayer> open_layers_;
   int layer_ = 0;
 };
 

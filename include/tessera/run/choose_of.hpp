@@ -11,7 +11,11 @@
 /// whose shapes are taken: nothing is computed. The tensors of the arguments have paths,
 /// "1.weight", by which explain names them and ChooseOptions::open_paths opens them.
 ///
-/// Laws: choose(f)(a...) is the choice of the Program that plan(f)(a...) records.
+/// Where f has open layers and memory is limited, f is recorded once for each choice of layers that
+/// is compared.
+///
+/// Laws: choose(f)(a...) is the choice of the Program that plan(f)(a...) records, if no layer of it
+/// runs again.
 #include <array>
 #include <cstddef>
 #include <string>
@@ -21,6 +25,7 @@
 #include <vector>
 
 #include <tessera/program/choice.hpp>
+#include <tessera/run/layers_as_chosen.hpp>
 #include <tessera/run/plan_cache.hpp>
 #include <tessera/run/plan_of.hpp>
 #include <tessera/tensor/tree.hpp>
@@ -131,10 +136,14 @@ template <class F> struct ChooseOf {
     return chosen(mesh, dry_substitute(mesh, std::get<I>(arguments))...);
   }
   template <class M, class... A> Choice chosen(const ProcessMesh<M>& mesh, const A&... a) const {
-    std::vector<ProgramArgument> named;
-    Program program = recorded_beside(mesh, Told{named}, f, a...);
-    for (const ProgramArgument& argument : named) program.name_argument(argument);
-    return choose(program, plan_options(*mesh.core()), options);
+    const RecordLayers record = [&](const std::vector<bool>& again) {
+      const LayersAsChosen layers(again);
+      std::vector<ProgramArgument> named;
+      Program program = recorded_beside(mesh, Told{named}, f, a...);
+      for (const ProgramArgument& argument : named) program.name_argument(argument);
+      return program;
+    };
+    return choose_layers(record, plan_options(*mesh.core()), options);
   }
   /// What the recording is told, and tells.
   struct Told {
@@ -176,7 +185,22 @@ Choice choose(const Program& program, const ProcessMesh<M>& mesh,
   return choose(program, plan_options(*mesh.core()), options);
 }
 
-/// Returns a function that chooses the shardings of f: choose(f, options)(arguments..., mesh).
+/// Returns the choice for the Programs that record() returns, at the prices of a mesh: of their
+/// open layers (grad/recompute.hpp) and shardings together. record is called for each choice of
+/// layers that is compared, and returns the Program of what it has recorded on a dry mesh, of the
+/// same process each time. Communication: none. Throws what record throws.
+template <class R, class M>
+  requires std::is_invocable_r_v<Program, const R&> Choice
+  choose(const R& record, const ProcessMesh<M>& mesh, const ChooseOptions& options = {}) {
+    const detail::RecordLayers recorded = [&](const std::vector<bool>& again) -> Program {
+      const detail::LayersAsChosen layers(again);
+      return record();
+    };
+    return detail::choose_layers(recorded, plan_options(*mesh.core()), options);
+  }
+
+/// Returns a function that chooses the shardings of f, and which of its open layers run again:
+/// choose(f, options)(arguments..., mesh).
 template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, Program>)
 detail::ChooseOf<std::decay_t<F>> choose(F&& f, const ChooseOptions& options = {}) {

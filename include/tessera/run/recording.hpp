@@ -123,6 +123,12 @@ class Recorder {
     const auto known = live_.find(x.storage().get());
     return known == live_.end() || known->second.storage.expired() ? -1 : known->second.tensor;
   }
+  /// Returns how many operators the recording has.
+  int size() const { return program_.size(); }
+  /// Notes an open layer that has run, of operators `begin` to the last one.
+  void add_open_layer(std::string path, bool again, int begin) {
+    if (on()) program_.add_open_layer({std::move(path), again, begin, program_.size()});
+  }
   /// Notes that a result takes an argument's place; nothing, where no operator has them.
   void tie(const TensorCore& argument, const TensorCore& result) {
     const int from = known(argument), to = known(result);

@@ -17,8 +17,9 @@ namespace tessera {
 
 /// Returns what a choice says.
 TESSERA_FUNCTION ChoiceTable table_of(const Choice& choice);
-/// Returns the tensors that are split otherwise than in the table `before`, those that are new, and
-/// those that are gone, with what it would cost the whole Program to split each as it was.
+/// Returns the open layers that do otherwise than in the table `before`, and the tensors that are
+/// split otherwise, those that are new, and those that are gone, with what it would cost the whole
+/// Program to split each as it was.
 TESSERA_FUNCTION std::string difference(const Choice& choice, const ChoiceTable& before);
 inline std::string difference(const Choice& choice, const Choice& before) {
   return difference(choice, table_of(before));

@@ -19,6 +19,9 @@ namespace tessera {
 enum class Objective : std::uint8_t { time, payload };
 
 struct ChoiceTable;
+namespace detail {
+class Prices;
+}
 
 struct ChooseOptions {
   Objective objective = Objective::time;
@@ -41,9 +44,15 @@ struct ChooseOptions {
   /// are counted as this process holds them: all processes choose alike where these take as much on
   /// all of them.
   Index memory_limit = max_int64;
+  /// Tensors stay split as they are recorded: of open layers alone (grad/recompute.hpp) it is
+  /// chosen whether they run again.
+  bool keep_shardings = false;
   /// How many steps the search may take where the network is too large to be solved exactly: more
   /// narrow the gap.
   std::uint64_t steps = 4000;
+  /// Prices that questions of one mesh, objective and kind of limits find once for all of them;
+  /// null: each finds its own.
+  std::shared_ptr<detail::Prices> prices = {};
 };
 
 }  // namespace tessera

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/program/choice/chosen_layer.hpp>
 #include <tessera/program/choice/options.hpp>
 #include <tessera/solve/cost.hpp>
 
@@ -40,11 +41,12 @@ struct ChoiceTable {
   std::vector<int> sizes;         ///< of the axes
   Objective objective = Objective::time;
   Cost before = 0, cost = 0, bound = 0;
-  std::vector<ChosenTensor> tensors;  ///< in the order in which operators have them first
+  std::vector<ChosenTensor> tensors;     ///< in the order in which operators have them first
+  std::vector<ChosenLayer> layers = {};  ///< those that were open
   bool operator==(const ChoiceTable&) const = default;
 };
 
-/// Returns a table as the text of a file, one line a tensor.
+/// Returns a table as the text of a file, one line for each open layer and each tensor.
 TESSERA_FUNCTION std::string to_string(const ChoiceTable& table);
 /// Returns the table of a text. Throws FileError, which names the line, where it is none.
 TESSERA_FUNCTION ChoiceTable parse_choice(std::string_view text);

@@ -57,6 +57,39 @@ inline std::string memory_text(const Choice& choice) {
   return " by the memory that the search counts; planned peak " +
          bytes_text(peak_over_processes(choice.program)) + " of " + bytes_text(choice.memory_limit);
 }
+/// Says which open layers run again: one row for those that are alike and do the same.
+inline std::string layers_text(const Choice& choice) {
+  if (choice.layers.empty()) return "";
+  const auto again = std::count_if(choice.layers.begin(), choice.layers.end(),
+                                   [](const ChosenLayer& layer) { return layer.again; });
+  std::string text = std::to_string(again) + " of " +
+                     counted(static_cast<std::int64_t>(choice.layers.size()), "open layer") +
+                     (again == 1 ? " runs again" : " run again");
+  if (choice.peak_kept > 0)
+    text += "; as recorded, with all kept, the planned peak is " + bytes_text(choice.peak_kept);
+  TextTable table;
+  std::vector<bool> said(choice.layers.size(), false);
+  for (std::size_t l = 0; l < choice.layer_prices.size(); ++l) {
+    if (said[l]) continue;
+    const LayerPrice& price = choice.layer_prices[l];
+    std::string names;
+    std::size_t all = 0;
+    for (std::size_t k = l; k < choice.layers.size(); ++k) {
+      if (choice.layer_prices[k].alike != price.alike ||
+          choice.layers[k].again != choice.layers[l].again)
+        continue;
+      said[k] = true;
+      const std::string& name = choice.layers[k].name;
+      if (all++ < 4)
+        names += (names.empty() ? "" : ", ") + (name == "layer" ? "#" + std::to_string(k) : name);
+    }
+    if (all > 4) names += ", ... (" + std::to_string(all) + ")";
+    table.row({choice.layers[l].again ? "again" : "kept", names,
+               "once more: " + price_text(choice.objective, price.saved),
+               "kept: " + bytes_text(price.bytes)});
+  }
+  return text + "\n" + table.text("  ");
+}
 inline std::string tensor_text(const Program& program, int t) {
   const ProgramTensor& tensor = program.tensor(t);
   if (tensor.made < 0) {
@@ -112,13 +145,14 @@ TESSERA_FUNCTION std::string explain(const Choice& choice) {
   }
   const std::string tensors = "choose: " + detail::counted(free, "tensor") + " free, ";
   if (!choice.found)
-    return tensors + "nothing is found within the limits" + detail::least_peak_text(choice) + "\n";
+    return tensors + "nothing is found within the limits" + detail::least_peak_text(choice) + "\n" +
+           detail::layers_text(choice);
   char gap[32];
   std::snprintf(gap, sizeof gap, "%.2f", 100 * choice.gap());
   return tensors + std::to_string(changed) + " split otherwise; " +
          detail::price_text(choice.objective, choice.before) + " before, " +
          detail::price_text(choice.objective, choice.cost) + " after, gap " + gap + " %" +
-         detail::memory_text(choice) + "\n" + table.text("  ");
+         detail::memory_text(choice) + "\n" + detail::layers_text(choice) + table.text("  ");
 }
 
 TESSERA_FUNCTION std::string explain(const Choice& choice, int tensor) {

@@ -18,6 +18,22 @@
 
 namespace tessera {
 
+namespace detail {
+/// Returns a line for each open layer that runs again and was kept, or the other way round.
+inline std::string layers_that_differ(const std::vector<ChosenLayer>& now,
+                                      const std::vector<ChosenLayer>& before) {
+  std::string text;
+  LayersByName were(before);
+  for (const ChosenLayer& layer : now) {
+    const bool again = were.next(layer.name);
+    if (again != layer.again)
+      text +=
+          "  layer " + layer.name + (again ? ": ran again, is kept\n" : ": was kept, runs again\n");
+  }
+  return text;
+}
+}  // namespace detail
+
 TESSERA_FUNCTION ChoiceTable table_of(const Choice& choice) {
   const Program& given = choice.question->program();
   ChoiceTable table{{}, {}, choice.objective, choice.before, choice.cost, choice.bound, {}};
@@ -29,6 +45,7 @@ TESSERA_FUNCTION ChoiceTable table_of(const Choice& choice) {
     row.free = choice.free[static_cast<std::size_t>(t)];
     table.tensors.push_back(row);
   }
+  table.layers = choice.layers;
   return table;
 }
 
@@ -80,10 +97,11 @@ TESSERA_FUNCTION std::string difference(const Choice& choice, const ChoiceTable&
     table.row(
         {"", was.name, to_string(was.extents), to_string(was.sharding, were), "->", "gone", ""});
   }
+  const std::string layers = detail::layers_that_differ(choice.layers, before.layers);
   return "choice: " + detail::counted(changed, "tensor") + " split otherwise, " +
          std::to_string(appeared) + " new, " + std::to_string(gone) + " gone; " +
          detail::price_text(before.objective, before.cost) + " before, " +
-         detail::price_text(choice.objective, choice.cost) + " now\n" + table.text("  ");
+         detail::price_text(choice.objective, choice.cost) + " now\n" + layers + table.text("  ");
 }
 
 TESSERA_FUNCTION std::string specs_of(const Choice& choice) {

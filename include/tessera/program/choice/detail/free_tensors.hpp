@@ -76,6 +76,7 @@ class FreeTensors : protected ProgramEdit {
   /// only operators read which say which sharding they read.
   void find_free() {
     free_.assign(program_.tensors().size(), false);
+    if (options_of_choice_.keep_shardings) return;
     for (int i = 0; i < program_.size(); ++i) {
       const ProgramEntry& e = program_.entry(i);
       if (!is_open(e) && !(is_move(e) && !is_stated(e))) continue;

@@ -9,6 +9,7 @@
 /// Laws: those of program/choice.hpp.
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -36,7 +37,11 @@ class ChoicePlaces : public ChoiceNetwork {
   };
 
   ChoicePlaces(const Program& program, const PlanOptions& planning, const ChooseOptions& options)
-      : ChoiceNetwork(program, planning, options), prices_(program, planning, options) {}
+      : ChoiceNetwork(program, planning, options),
+        kept_prices_(options.prices != nullptr
+                         ? options.prices
+                         : std::make_shared<Prices>(program, planning, options)),
+        prices_(*kept_prices_) {}
 
   Prices& prices() { return prices_; }
   const Prices& prices() const { return prices_; }
@@ -204,7 +209,8 @@ class ChoicePlaces : public ChoiceNetwork {
       return tolls.to[w] == home ? 0 : infeasible;
     return tolls.moves->toll(tolls.to[w], home);
   }
-  Prices prices_;
+  std::shared_ptr<Prices> kept_prices_;  ///< which other questions may have, too
+  Prices& prices_;
   std::vector<Places> homes_;  ///< of each tensor
   std::vector<Operator> operators_;
 };

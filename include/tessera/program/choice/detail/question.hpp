@@ -33,6 +33,7 @@ class ChoiceQuestion : public ChoicePlaces {
     operators_.clear();
     begin();
     for (int t = 0; t < tensors(); ++t) add_tensor(t);
+    if (options_of_choice_.keep_shardings) return;
     for (const TensorPin& pin : program_.pins())
       if (pin.like >= 0) add_tie(pin.like, pin.tensor);
     for (int i = 0; i < program_.size(); ++i) add_operator(i);
@@ -43,7 +44,7 @@ class ChoiceQuestion : public ChoicePlaces {
  private:
   void add_tensor(int t) {
     const TensorDesc& x = program_.tensor(t).desc;
-    const bool copied = may_be_copied(t);
+    const bool copied = may_be_copied(t) && !options_of_choice_.keep_shardings;
     std::vector<Sharding> lies, all;
     if (!is_free(t) || pins_.allow(t, x.sharding)) lies.push_back(x.sharding);
     if (is_free(t) || copied) all = placements(x.extents, program_.mesh);

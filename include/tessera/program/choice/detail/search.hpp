@@ -63,7 +63,9 @@ class ChoiceSearch {
   }
 
   Choice make() {
-    if (limits_memory() || options_.flops_limit != max_int64)
+    if (options_.keep_shardings)
+      choice_.bound = choice_.found ? choice_.cost : infeasible;
+    else if (limits_memory() || options_.flops_limit != max_int64)
       make_within(), question_->limit(options_.flops_limit, options_.memory_limit);
     else if (solve_question())
       offer(UnderChoice(*question_, refined(), planning_).make(), assignment_);

@@ -81,9 +81,14 @@ TESSERA_FUNCTION std::string to_string(const ChoiceTable& table) {
   text += std::string("\nobjective ") + (table.objective == Objective::time ? "time" : "payload") +
           "\ncost before=" + std::to_string(table.before) + " after=" + std::to_string(table.cost) +
           " bound=" + std::to_string(table.bound) + "\n";
-  for (const ChosenTensor& row : table.tensors) {
-    std::string name = row.name;
+  const auto on_one_line = [](std::string name) {
     std::replace(name.begin(), name.end(), '\n', ' ');
+    return name;
+  };
+  for (const ChosenLayer& layer : table.layers)
+    text += (layer.again ? "again " : "kept ") + on_one_line(layer.name) + "\n";
+  for (const ChosenTensor& row : table.tensors) {
+    const std::string name = on_one_line(row.name);
     text += std::string(row.free ? "chosen " : "stated ") + std::string(name_of(row.type)) + " " +
             to_string(row.extents) + " " + to_string(row.sharding, names) + " " + name + "\n";
   }
@@ -131,7 +136,11 @@ class ChoiceText {
     table.before = stated("before=");
     table.cost = stated("after=");
     table.bound = stated("bound=");
-    while (next()) table.tensors.push_back(row(table));
+    while (next())
+      if (const bool again = line_.substr(0, 6) == "again "; again || line_.substr(0, 5) == "kept ")
+        table.layers.push_back({std::string(line_.substr(again ? 6 : 5)), again});
+      else
+        table.tensors.push_back(row(table));
     return table;
   }
 
@@ -169,7 +178,8 @@ class ChoiceText {
   ChosenTensor row(const ChoiceTable& table) {
     ChosenTensor row;
     const std::string_view how = word(), type = word();
-    if (how != "chosen" && how != "stated") fail("a tensor is chosen or stated");
+    if (how != "chosen" && how != "stated")
+      fail("a tensor is chosen or stated, a layer again or kept");
     row.free = how == "chosen";
     int t = 0;
     while (t < dtypes && name_of(static_cast<DType>(t)) != type) ++t;
