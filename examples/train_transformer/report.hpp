@@ -60,7 +60,7 @@ template <class U> Choice chosen_step(const Flags& flags, const ProcessMesh<Grid
 }
 
 /// Returns what was chosen, and of the tensors that are split otherwise the two largest with each
-/// alternative's price.
+/// alternative's price, where memory is not limited.
 inline std::string why(const Choice& choice) {
   const Program& given = choice.given();
   std::vector<int> changed;
@@ -71,6 +71,8 @@ inline std::string why(const Choice& choice) {
     return volume(given.tensor(a).desc.extents) > volume(given.tensor(b).desc.extents);
   });
   std::string text = explain(choice);
+  if (choice.memory_limit != max_int64)
+    return text;  // under limits alternatives take long to price
   for (std::size_t i = 0; i < changed.size() && i < 2; ++i) text += explain(choice, changed[i]);
   return text;
 }
