@@ -233,6 +233,23 @@ TEST_CASE("a choice of layers is written, read, repeated and compared") {
        ++at)
     ++lines;
   CHECK(lines == static_cast<std::size_t>(count(choice)));
+  // Of choices that cost the same, the previous one stays.
+  const Index between = (peak_of(uniform, choice_of(0)) + peak_of(uniform, choice_of(31))) / 2;
+  const Choice first = layers_within(uniform, between);
+  int others = 0;
+  for (unsigned bits = 0; bits < 1u << layers; ++bits) {
+    ChoiceTable before = table_of(first);
+    for (std::size_t l = 0; l < layers; ++l) before.layers[l].again = (bits >> l & 1) != 0;
+    if (before.layers == first.layers || peak_of(uniform, choice_of(bits)) > between ||
+        dry_program(uniform, choice_of(bits)).cost() != first.cost)
+      continue;
+    ++others;
+    const ChooseOptions stays{
+        .previous = keep(before), .memory_limit = between, .keep_shardings = true};
+    CHECK(choose([&] { return dry_program(uniform, all_open); }, dry, stays).layers ==
+          before.layers);
+  }
+  CHECK(others > 0);
   // A name that stands twice is the first, and then the second; other names are kept.
   const std::vector<ChosenLayer> layers_of{{"a", true}, {"b", false}, {"a", false}};
   CHECK(again_by_name({"c", "b", "a", "a", "a"}, layers_of) ==

@@ -25,7 +25,6 @@
 /// the integer, and never above that of the Program that was given; the same question has the same
 /// answer on every process.
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -89,8 +88,6 @@ TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planni
                                const ChooseOptions& options = {});
 
 namespace detail {
-/// Records a Program whose open layers run again where `again` says so; those beyond it are kept.
-using RecordLayers = std::function<Program(const std::vector<bool>& again)>;
 /// Returns the choice among the Programs that `record` returns, of which open layers and shardings
 /// are chosen together (program/choice/detail/layer_search.hpp). Communication: none. Throws what
 /// `record` throws.

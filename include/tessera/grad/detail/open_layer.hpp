@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <tessera/grad/tape.hpp>
 #include <tessera/run/layers_as_chosen.hpp>
+#include <tessera/run/taker.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera::detail {

@@ -5,6 +5,7 @@
 ///
 ///     ChooseOptions options{.objective = Objective::payload, .flops_limit = program.flops()};
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,9 @@ enum class Objective : std::uint8_t { time, payload };
 struct ChoiceTable;
 namespace detail {
 class Prices;
-}
+/// Records a Program whose open layers run again where `again` says so; those beyond it are kept.
+using RecordLayers = std::function<Program(const std::vector<bool>& again)>;
+}  // namespace detail
 
 struct ChooseOptions {
   Objective objective = Objective::time;

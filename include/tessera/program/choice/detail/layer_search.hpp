@@ -44,7 +44,7 @@ class LayerSearch {
     else if (recorded_.size() == 0 || options_.memory_limit == max_int64)
       take(none);
     else if (options_.keep_shardings)
-      take(recorded_.within_limit()), says_prices_ = !recorded_.fits(none);
+      take(of_recorded()), says_prices_ = !recorded_.fits(none);
     else
       search(none);
     return finished();
@@ -63,6 +63,16 @@ class LayerSearch {
     }
   };
 
+  /// Returns the layers that a limit asks for as tensors are recorded, or the previous ones where
+  /// these keep it at no more cost.
+  Again of_recorded() {
+    const Again anew = recorded_.within_limit();
+    if (options_.previous == nullptr) return anew;
+    const Again before = again_by_name(recorded_.names(), options_.previous->layers);
+    const bool stays =
+        recorded_.fits(before) && recorded_.facts(before).cost <= recorded_.facts(anew).cost;
+    return stays ? before : anew;
+  }
   void search(const Again& none) {
     ChooseOptions unlimited = options_;
     unlimited.memory_limit = max_int64;

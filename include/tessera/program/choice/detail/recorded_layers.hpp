@@ -20,9 +20,10 @@
 #include <string>
 #include <vector>
 
-#include <tessera/program/choice.hpp>
+#include <tessera/program/choice/chosen_layer.hpp>
 #include <tessera/program/choice/detail/alike_layers.hpp>
 #include <tessera/program/choice/detail/way_prices.hpp>
+#include <tessera/program/choice/options.hpp>
 #include <tessera/program/peak.hpp>
 
 namespace tessera::detail {
