@@ -80,33 +80,18 @@ class RefinedChoice {
     const auto& homes = question_.homes(t);
     if (homes.variable < 0) return false;
     Cost least = price_at(t);
-    std::vector<int> best = values_around(t);
+    Assignment best = at_;
     bool changed = false;
     for (std::size_t h = 0; h < homes.all.size(); ++h) {
       at_[static_cast<std::size_t>(homes.variable)] = static_cast<int>(h);
       if (const Cost cost = price_at(t); cost < least) {
         least = cost;
-        best = values_around(t);
+        best = at_;
         changed = true;
       }
     }
-    std::size_t next = 0;
-    for_each_around(t, [&](int& value) { value = best[next++]; });
+    at_ = std::move(best);
     return changed;
-  }
-  /// Calls visit(value) for all that pricing a tensor's places changes: its own places and the ways
-  /// of its operators.
-  template <class Visit> void for_each_around(int t, const Visit& visit) {
-    const auto of = [&](int variable) {
-      if (variable >= 0) visit(at_[static_cast<std::size_t>(variable)]);
-    };
-    of(question_.homes(t).variable);
-    for (const int i : operators_of_[static_cast<std::size_t>(t)]) of(question_.way_variable(i));
-  }
-  std::vector<int> values_around(int t) {
-    std::vector<int> values;
-    for_each_around(t, [&](int value) { values.push_back(value); });
-    return values;
   }
   /// Returns the price of a tensor's copy and of the operators that have it, whose ways become the
   /// best ones.
