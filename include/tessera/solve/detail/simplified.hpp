@@ -237,34 +237,9 @@ inline void Simplified::remove_dominated(int v) {
         staying[i].push_back(is_feasible(cost) ? cost : least_infeasible);
       }
     }
-  // Where each value is cheapest with each neighbour: two of the entries that are compared, which
-  // rule most pairs of values out.
-  std::vector<std::vector<int>> cheapest(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const Cost* costs = going[i].data();
-    for (const int count : counts) {
-      cheapest[i].push_back(static_cast<int>(std::min_element(costs, costs + count) - costs));
-      costs += count;
-    }
-  }
-  const auto may_beat = [&](std::size_t b, std::size_t a) {
-    Cost gain = variable.costs[values[a]] - variable.costs[values[b]];
-    const Cost *with_a = going[a].data(), *with_b = staying[b].data();
-    for (std::size_t p = 0; p < counts.size(); ++p) {
-      const int of_a = cheapest[a][p], of_b = cheapest[b][p];
-      const Cost most = std::min(with_a[of_a] - with_b[of_a], with_a[of_b] - with_b[of_b]);
-      if (most < -most_cost) return false;
-      if (most >= most_cost) return true;  // these two entries do not tell
-      gain += most;
-      with_a += counts[p];
-      with_b += counts[p];
-    }
-    return gain >= 0;
-  };
   const auto beats = [&](std::size_t b, std::size_t a) {
     for (const Usage& usage : variable.usages)
       if (usage.amounts[values[b]] > usage.amounts[values[a]]) return false;
-    if (!may_beat(b, a)) return false;
     Cost gain = variable.costs[values[a]] - variable.costs[values[b]];
     const Cost *with_a = going[a].data(), *with_b = staying[b].data();
     for (const int count : counts) {
