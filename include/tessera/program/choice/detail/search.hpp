@@ -9,6 +9,7 @@
 /// cheapest is returned.
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,8 +48,9 @@ class ChoiceSearch {
       : planning_(planning),
         options_(options),
         question_(std::make_shared<ChoiceQuestion>(program, planning, options)) {
-    solving_.steps = options.steps;
     solving_.enough = 2;
+    left_ = options.steps > std::numeric_limits<std::uint64_t>::max() / 3 ? options.steps
+                                                                          : 3 * options.steps;
     choice_.objective = options.objective;
     choice_.program = program;
     choice_.cost = choice_.before = price_of(program);
@@ -82,11 +84,12 @@ class ChoiceSearch {
   /// The question first leaves out what moves take up, and so asks for too little memory. Where the
   /// answer's Program exceeds the limit, its moves are counted, which makes the question exact for
   /// the operators there; what is missing still, such as the memory of other processes, is taken
-  /// off the limit, by halves where too much was.
+  /// off the limit, by halves where too much was. All answers together take
+  /// three times the steps that one may.
   void make_within() {
     Index flops = options_.flops_limit, memory = options_.memory_limit, kept = memory;
     bool raised = false;
-    for (int tries = 0; tries < 12; ++tries) {
+    for (int tries = 0; tries < 12 && left_ > 0; ++tries) {
       if (!solve_question(flops != options_.flops_limit || memory != options_.memory_limit)) {
         if (memory < kept) {
           memory += (kept - memory + 1) / 2;
@@ -136,7 +139,9 @@ class ChoiceSearch {
 
   /// Returns whether an assignment is found. One within corrected limits says nothing of others.
   bool solve_question(bool corrected = false) {
+    solving_.steps = std::min(left_, options_.steps);
     choice_.solution = solve(question_->network(), solving_);
+    left_ -= std::min(left_, choice_.solution.statistics.steps);
     if (!corrected) choice_.bound = add_costs(choice_.solution.bound, question_->fixed());
     assignment_ = choice_.solution.assignment;
     return choice_.solution.found();
@@ -184,6 +189,7 @@ class ChoiceSearch {
   PlanOptions planning_;
   ChooseOptions options_;
   SolveOptions solving_;
+  std::uint64_t left_ = 0;  ///< steps, of all answers
   std::shared_ptr<ChoiceQuestion> question_;
   Choice choice_;
   Assignment assignment_;
