@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <tessera/io/npy_header.hpp>
-#include <tessera/plan/move/file_blocks.hpp>
+#include <tessera/plan/op/move/file_blocks.hpp>
 
 #include "support/enumerate.hpp"
 #include "support/reference.hpp"

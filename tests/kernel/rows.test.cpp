@@ -8,7 +8,7 @@
 
 #include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/use_element.hpp>
-#include <tessera/plan/deterministic.hpp>
+#include <tessera/plan/op/rows/deterministic.hpp>
 
 #include "kernel/buffer.hpp"
 

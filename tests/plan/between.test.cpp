@@ -8,7 +8,7 @@
 #include "support/dry_cases.hpp"
 
 #include <tessera/mesh/device_assignment.hpp>
-#include <tessera/plan/move/between.hpp>
+#include <tessera/plan/op/move/between.hpp>
 
 using namespace tessera;
 using namespace support;

@@ -7,8 +7,8 @@
 #include "support/dry_run.hpp"
 
 #include <tessera/plan/check/contract.hpp>
-#include <tessera/plan/op/einsum.hpp>
-#include <tessera/plan/op/reshard.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
 
 using namespace tessera;
 using namespace support;

@@ -4,9 +4,9 @@
 // communication, and that the calls of all processes fit together.
 #include <doctest/doctest.h>
 
-#include <tessera/plan/convolve.hpp>
-#include <tessera/plan/gradient_shape.hpp>
-#include <tessera/plan/reduce_window.hpp>
+#include <tessera/plan/op/window/convolve.hpp>
+#include <tessera/plan/op/window/gradient_shape.hpp>
+#include <tessera/plan/op/window/reduce_window.hpp>
 #include <tessera/plan/region/window_settings.hpp>
 #include <tessera/program/explain.hpp>
 #include <tessera/program/simulation.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <tessera/plan/check/verdict.hpp>
 #include <tessera/plan/deduce.hpp>
+#include <tessera/plan/elementwise.hpp>
 
 using namespace tessera;
 

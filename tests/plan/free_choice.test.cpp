@@ -5,11 +5,11 @@
 // communicate nothing stay as they are.
 #include <doctest/doctest.h>
 
-#include <tessera/plan/convolve.hpp>
-#include <tessera/plan/dynamic_slice.hpp>
-#include <tessera/plan/einsum.hpp>
-#include <tessera/plan/scatter.hpp>
-#include <tessera/plan/take.hpp>
+#include <tessera/plan/op/indexed/dynamic_slice.hpp>
+#include <tessera/plan/op/indexed/scatter.hpp>
+#include <tessera/plan/op/indexed/take.hpp>
+#include <tessera/plan/op/product/product_of_two.hpp>
+#include <tessera/plan/op/window/convolve.hpp>
 #include <tessera/program/explain.hpp>
 #include <tessera/program/simulation.hpp>
 

@@ -2,8 +2,9 @@
 // The plans that the documents speak of, as constants. clang compiles this file within 100,000
 // steps a constant.
 #include <tessera/mesh/mesh.hpp>
-#include <tessera/plan/einsum.hpp>
-#include <tessera/plan/reduce.hpp>
+#include <tessera/plan/op/product/product_of_two.hpp>
+#include <tessera/plan/op/rows/reduce.hpp>
+#include <tessera/plan/op/shape/transpose.hpp>
 #include <tessera/spec/partition_spec.hpp>
 
 using namespace tessera;

@@ -3,10 +3,10 @@
 // Takes, scatters, one-hots and windows that begin anywhere over sampled shardings, all processes
 // in a dry run; and what the collection of conformance cases says about their communication.
 #include <doctest/doctest.h>
-#include <tessera/plan/op/dynamic_slice.hpp>
-#include <tessera/plan/op/one_hot.hpp>
-#include <tessera/plan/op/scatter.hpp>
-#include <tessera/plan/op/take.hpp>
+#include <tessera/plan/op/indexed/dynamic_slice.hpp>
+#include <tessera/plan/op/indexed/one_hot.hpp>
+#include <tessera/plan/op/indexed/scatter.hpp>
+#include <tessera/plan/op/indexed/take.hpp>
 
 #include "support/dry_cases.hpp"
 

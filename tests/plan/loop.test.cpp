@@ -9,7 +9,7 @@
 #include "support/dry_run.hpp"
 #include "support/loop_rows.hpp"
 
-#include <tessera/plan/op/einsum.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
 
 using namespace tessera;
 using namespace support;

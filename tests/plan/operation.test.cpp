@@ -5,29 +5,29 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <tessera/plan/op/arg.hpp>
-#include <tessera/plan/op/between.hpp>
-#include <tessera/plan/op/convolve.hpp>
-#include <tessera/plan/op/dynamic_slice.hpp>
-#include <tessera/plan/op/einsum.hpp>
-#include <tessera/plan/op/halo_exchange.hpp>
-#include <tessera/plan/op/map.hpp>
-#include <tessera/plan/op/map_several.hpp>
-#include <tessera/plan/op/moments.hpp>
-#include <tessera/plan/op/normalize.hpp>
-#include <tessera/plan/op/one_hot.hpp>
-#include <tessera/plan/op/place.hpp>
-#include <tessera/plan/op/reduce_window.hpp>
-#include <tessera/plan/op/reshape.hpp>
-#include <tessera/plan/op/reshard.hpp>
-#include <tessera/plan/op/scan.hpp>
-#include <tessera/plan/op/scatter.hpp>
-#include <tessera/plan/op/shape.hpp>
-#include <tessera/plan/op/softmax.hpp>
-#include <tessera/plan/op/sort.hpp>
-#include <tessera/plan/op/take.hpp>
-#include <tessera/plan/op/together.hpp>
-#include <tessera/plan/op/transpose.hpp>
+#include <tessera/plan/op/elements/map.hpp>
+#include <tessera/plan/op/elements/map_several.hpp>
+#include <tessera/plan/op/halo/halo_exchange.hpp>
+#include <tessera/plan/op/indexed/dynamic_slice.hpp>
+#include <tessera/plan/op/indexed/one_hot.hpp>
+#include <tessera/plan/op/indexed/scatter.hpp>
+#include <tessera/plan/op/indexed/take.hpp>
+#include <tessera/plan/op/move/between.hpp>
+#include <tessera/plan/op/move/place.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
+#include <tessera/plan/op/move/together.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
+#include <tessera/plan/op/rows/arg.hpp>
+#include <tessera/plan/op/rows/moments.hpp>
+#include <tessera/plan/op/rows/normalize.hpp>
+#include <tessera/plan/op/rows/scan.hpp>
+#include <tessera/plan/op/rows/softmax.hpp>
+#include <tessera/plan/op/rows/sort.hpp>
+#include <tessera/plan/op/shape/reshape.hpp>
+#include <tessera/plan/op/shape/shape.hpp>
+#include <tessera/plan/op/shape/transpose.hpp>
+#include <tessera/plan/op/window/convolve.hpp>
+#include <tessera/plan/op/window/reduce_window.hpp>
 
 using namespace tessera;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a plan says it overruled: batch dimensions win, then the left operand; an axis is used once.
-#include <tessera/plan/einsum.hpp>
-#include <tessera/plan/map.hpp>
-#include <tessera/plan/reduce.hpp>
+#include <tessera/plan/op/elements/map.hpp>
+#include <tessera/plan/op/product/product_of_two.hpp>
+#include <tessera/plan/op/rows/reduce.hpp>
 #include <tessera/program/overruled.hpp>
 
 using namespace tessera;

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <tessera/plan/check/check_boxes.hpp>
-#include <tessera/plan/move/place.hpp>
+#include <tessera/plan/op/move/place.hpp>
 
 #include "support/dry_cases.hpp"
 

@@ -8,9 +8,9 @@
 #include "support/least_payload.hpp"
 #include "support/shapes.hpp"
 
-#include <tessera/plan/op/reshape.hpp>
-#include <tessera/plan/op/reshard.hpp>
-#include <tessera/plan/op/transpose.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
+#include <tessera/plan/op/shape/reshape.hpp>
+#include <tessera/plan/op/shape/transpose.hpp>
 #include <tessera/program/explain.hpp>
 #include <tessera/program/payload_bound.hpp>
 

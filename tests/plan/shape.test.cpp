@@ -13,8 +13,8 @@
 #include "support/shapes.hpp"
 
 #include <tessera/plan/check/contract.hpp>
-#include <tessera/plan/op/reshape.hpp>
-#include <tessera/plan/op/shape.hpp>
+#include <tessera/plan/op/shape/reshape.hpp>
+#include <tessera/plan/op/shape/shape.hpp>
 #include <tessera/program/payload_bound.hpp>
 
 using namespace tessera;

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <tessera/plan/check/contract.hpp>
-#include <tessera/plan/op/sort.hpp>
+#include <tessera/plan/op/rows/sort.hpp>
 #include <tessera/program/simulation.hpp>
 
 #include "support/dry_run.hpp"

@@ -5,14 +5,15 @@
 
 #include <functional>
 
-#include <tessera/plan/convolve.hpp>
-#include <tessera/plan/einsum.hpp>
-#include <tessera/plan/reduce.hpp>
-#include <tessera/plan/region/halo.hpp>
-#include <tessera/plan/region/reshape.hpp>
-#include <tessera/plan/region/shape.hpp>
-#include <tessera/plan/scan.hpp>
-#include <tessera/plan/sort.hpp>
+#include <tessera/plan/op/halo/halo_exchange.hpp>
+#include <tessera/plan/op/product/product_of_two.hpp>
+#include <tessera/plan/op/rows/reduce.hpp>
+#include <tessera/plan/op/rows/scan.hpp>
+#include <tessera/plan/op/rows/sort.hpp>
+#include <tessera/plan/op/shape/reshape.hpp>
+#include <tessera/plan/op/shape/shape.hpp>
+#include <tessera/plan/op/shape/transpose.hpp>
+#include <tessera/plan/op/window/convolve.hpp>
 #include <tessera/program/on_process.hpp>
 
 #include "support/enumerate.hpp"

@@ -12,20 +12,20 @@
 #include <vector>
 
 #include <tessera/plan.hpp>
-#include <tessera/plan/op/broadcast.hpp>
-#include <tessera/plan/op/convolve.hpp>
-#include <tessera/plan/op/einsum.hpp>
-#include <tessera/plan/op/map.hpp>
-#include <tessera/plan/op/normalize.hpp>
-#include <tessera/plan/op/reduce.hpp>
-#include <tessera/plan/op/reshape.hpp>
-#include <tessera/plan/op/scan.hpp>
-#include <tessera/plan/op/scatter.hpp>
-#include <tessera/plan/op/shape.hpp>
-#include <tessera/plan/op/softmax.hpp>
-#include <tessera/plan/op/sort.hpp>
-#include <tessera/plan/op/take.hpp>
-#include <tessera/plan/op/transpose.hpp>
+#include <tessera/plan/op/elements/map.hpp>
+#include <tessera/plan/op/indexed/scatter.hpp>
+#include <tessera/plan/op/indexed/take.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
+#include <tessera/plan/op/rows/normalize.hpp>
+#include <tessera/plan/op/rows/reduce.hpp>
+#include <tessera/plan/op/rows/scan.hpp>
+#include <tessera/plan/op/rows/softmax.hpp>
+#include <tessera/plan/op/rows/sort.hpp>
+#include <tessera/plan/op/shape/broadcast.hpp>
+#include <tessera/plan/op/shape/reshape.hpp>
+#include <tessera/plan/op/shape/shape.hpp>
+#include <tessera/plan/op/shape/transpose.hpp>
+#include <tessera/plan/op/window/convolve.hpp>
 #include <tessera/program/choice.hpp>
 
 using namespace tessera;

@@ -3,12 +3,13 @@
 // Plans of other processes, and thousands of processes at once, in a dry run.
 #include <doctest/doctest.h>
 
-#include <tessera/plan/move/place.hpp>
-#include <tessera/plan/move/together.hpp>
-#include <tessera/plan/op/halo_exchange.hpp>
-#include <tessera/plan/op/reduce_window.hpp>
-#include <tessera/plan/op/reshape.hpp>
-#include <tessera/plan/op/shape.hpp>
+#include <tessera/plan/op/halo/halo_exchange.hpp>
+#include <tessera/plan/op/move/place.hpp>
+#include <tessera/plan/op/move/together.hpp>
+#include <tessera/plan/op/shape/reshape.hpp>
+#include <tessera/plan/op/shape/shape.hpp>
+#include <tessera/plan/op/shape/transpose.hpp>
+#include <tessera/plan/op/window/reduce_window.hpp>
 
 #include "support/enumerate.hpp"
 

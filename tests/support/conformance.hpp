@@ -17,7 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/plan/einsum_order.hpp>
+#include <tessera/plan/op/product/einsum_order.hpp>
+#include <tessera/plan/op/shape/transpose.hpp>
 
 #include "enumerate.hpp"
 

@@ -7,7 +7,7 @@
 ///     for (const LoopRow& row : loop_rows()) …
 #include <vector>
 
-#include <tessera/plan/op/einsum.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
 
 namespace support {
 using namespace tessera;

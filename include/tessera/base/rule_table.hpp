@@ -6,8 +6,7 @@
 ///
 ///     enum class Rule {
 ///     #define TESSERA_RULE(number, name, kind, facts, sentence) name,
-///     #include <tessera/base/rule_table.hpp>
-///     };
+///     ///     };
 ///
 /// A sentence says what is wrong, the rule and the way out. A type's message is the sentence alone,
 /// with the facts as template arguments; an exception inserts the facts where the sentence has
@@ -152,7 +151,7 @@ TESSERA_RULE(36, epsilon_not_negative, usage, "",
 TESSERA_RULE(37, joined_types_alike, shape, "{type} and {other}",
              "tensors that are put together have different element types; cast one of them")
 
-// ---- indices, and slices that begin anywhere: plan/op/take.hpp, scatter.hpp, one_hot.hpp,
+// ---- indices, and slices that begin anywhere: plan/op/indexed/take.hpp, scatter.hpp, one_hot.hpp,
 // dynamic_slice.hpp
 
 TESSERA_RULE(
@@ -246,7 +245,7 @@ TESSERA_RULE(
     "{first} does not broadcast to {second}; a dimension keeps its extent, or has extent 1 "
     "and stretches; NumPy's lines dimensions up from the right")
 
-// ---- numbers of a convolution: plan/convolution.hpp, plan/op/convolve.hpp
+// ---- numbers of a convolution: plan/op/window/convolution.hpp, plan/op/window/convolve.hpp
 
 TESSERA_RULE(66, convolution_entry_each, shape, "",
              "a setting has {left} entries and there are {right} spatial dimensions; give one for "
@@ -278,7 +277,7 @@ TESSERA_RULE(75, gradient_fits, shape, "",
              "the gradient of the result is {first} and the result {second}; give the settings and "
              "extents of the operator itself")
 
-// ---- windows: plan/region/window_settings.hpp, plan/op/reduce_window.hpp
+// ---- windows: plan/region/window_settings.hpp, plan/op/window/reduce_window.hpp
 
 TESSERA_RULE(76, window_entry_each, shape, "",
              "a setting of the window has {left} entries and the tensor {right} dimensions; give "
@@ -293,7 +292,7 @@ TESSERA_RULE(79, source_each_window, shape, "",
              "the second tensor has extents {first}, and {second} are asked for; a source has one "
              "element for each window, and the values of a gather have one for each element")
 
-// ---- halos: plan/region/halo.hpp, plan/op/halo_exchange.hpp
+// ---- halos: plan/op/halo/halo_exchange.hpp, plan/op/halo/halo_exchange.hpp
 
 TESSERA_RULE(80, halo_width_each, shape, "",
              "there are widths for {left} dimensions and the tensor has {right}; give one HaloDim "

@@ -28,7 +28,7 @@
 #include <tessera/io/npy_header.hpp>
 #include <tessera/op/shape/transpose.hpp>
 #include <tessera/op/to_host.hpp>
-#include <tessera/plan/move/file_blocks.hpp>
+#include <tessera/plan/op/move/file_blocks.hpp>
 
 namespace tessera {
 
@@ -159,7 +159,7 @@ inline NpyHeader read_npy_header(const std::string& path, Where where = Where::h
 }
 
 /// Returns the tensor that a .npy file holds; each process reads one piece of it. Communication:
-/// the reshard from pieces of long runs (plan/move/file_blocks.hpp) to the tensor's spec, which
+/// the reshard from pieces of long runs (plan/op/move/file_blocks.hpp) to the tensor's spec, which
 /// often is none (allowed on a Strict mesh too); a few integers, in no ledger. Collective over the
 /// mesh. Throws FileError, the same on every process: the file cannot be read, is damaged, or holds
 /// another element type, number of dimensions or extents. On a dry mesh only the header is read.

@@ -3,7 +3,7 @@
 /// @file
 /// Exact sums of floating-point rows as integers. With 2^e above a row's largest magnitude, each
 /// element is cut into limbs, x = sum over l of q_l 2^(e - bits (l + 1)), and the q_l are added up
-/// as 64-bit integers. plan/deterministic.hpp chooses bits and limbs.
+/// as 64-bit integers. plan/op/rows/deterministic.hpp chooses bits and limbs.
 ///
 ///     detail::exponents(type, work, x, e);   detail::bins(type, work, x, e, limbs);   detail::unbin(type, work, ...);
 ///

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <tessera/op/reshard.hpp>
-#include <tessera/plan/op/between.hpp>
+#include <tessera/plan/op/move/between.hpp>
 
 namespace tessera {
 namespace detail {

@@ -10,7 +10,7 @@
 /// at most half a unit in the last place of the sum (a mean's: one) and 2^-(mantissa bits + 9) of
 /// the row's largest magnitude; NaN and infinities give the same as in any sum. Source: the idea of
 /// Demmel & Nguyen, Parallel Reproducible Summation, IEEE TC 2015, and of fixed-point
-/// superaccumulators; plan/deterministic.hpp describes the method.
+/// superaccumulators; plan/op/rows/deterministic.hpp describes the method.
 #include <tessera/op/reduce.hpp>
 
 namespace tessera {

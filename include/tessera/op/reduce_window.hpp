@@ -13,7 +13,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/reduce_window.hpp>
+#include <tessera/plan/op/window/reduce_window.hpp>
 
 namespace tessera {
 namespace detail {

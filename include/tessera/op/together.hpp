@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <tessera/op/reshard.hpp>
-#include <tessera/plan/op/together.hpp>
+#include <tessera/plan/op/move/together.hpp>
 
 namespace tessera {
 namespace detail {

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// A convolution in the form of planners and plans: windows, groups, and the part of each dimension
-/// of each tensor. plan/convolution.hpp has the form that users write.
+/// of each tensor. plan/op/window/convolution.hpp has the form that users write.
 ///
 ///     const detail::ConvolveParts p = detail::parts_of(parse("bhwi,hwio->bhwo"));      // p.kernel_out == 3
 ///

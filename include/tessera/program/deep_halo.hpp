@@ -19,7 +19,7 @@
 /// element.
 #include <string>
 
-#include <tessera/plan/region/halo.hpp>
+#include <tessera/plan/op/halo/halo_exchange.hpp>
 #include <tessera/program/explain.hpp>
 
 namespace tessera {

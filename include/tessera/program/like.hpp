@@ -16,8 +16,8 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/mesh/mesh.hpp>
-#include <tessera/plan/einsum.hpp>
-#include <tessera/plan/typed_call.hpp>
+#include <tessera/plan/op/product/product_of_two.hpp>
+#include <tessera/plan/op/typed_call.hpp>
 #include <tessera/program/explain.hpp>
 
 namespace tessera {

@@ -7,7 +7,7 @@
 ///
 /// Laws: nothing is communicated; a halo is neither read nor written.
 #include <tessera/kernel/copy/copy.hpp>
-#include <tessera/plan/work/layout.hpp>
+#include <tessera/plan/move/layout.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera::detail {

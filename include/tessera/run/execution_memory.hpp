@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The memories that a list of instructions names (plan/work/memory.hpp): tensors' storage and
+/// The memories that a list of instructions names (plan/move/memory.hpp): tensors' storage and
 /// staging.
 ///
 ///     class Execution : private ExecutionMemory { … allocate(i); data(i.to); release(i.to); … };
@@ -11,9 +11,9 @@
 #include <memory>
 #include <new>
 
+#include <tessera/plan/move/memory.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/work/instruction.hpp>
-#include <tessera/plan/work/memory.hpp>
 #include <tessera/run/copy_between.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 

@@ -18,7 +18,7 @@
 
 #include <tessera/comm/mesh_core.hpp>
 #include <tessera/plan/builder.hpp>
-#include <tessera/plan/einsum_order.hpp>
+#include <tessera/plan/op/product/einsum_order.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/work/instructions.hpp>
 #include <tessera/run/detail/recent_cache.hpp>

@@ -2,7 +2,8 @@
 #pragma once
 /// @file
 /// How far blocks extend beyond what their processes own, and how an extended block lies in memory.
-/// plan/region/halo.hpp fills the halo; plan/region/stored.hpp reads blocks stored within one.
+/// plan/op/halo/halo_exchange.hpp fills the halo; plan/region/stored.hpp reads blocks stored within
+/// one.
 ///
 ///     const Halo halo{{1, 1, Boundary::periodic}, {2, 0, Boundary::none}};   // one a dimension
 ///     const Box box = detail::extended_box(own, extents, halo);

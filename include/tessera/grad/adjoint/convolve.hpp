@@ -6,11 +6,11 @@
 ///
 ///     // y = convolve(x, k): dx is the gradient by the input of (dy, k), dk that by the kernel of (x, dy)
 ///
-/// Laws: as those of plan/op/convolve.hpp.
+/// Laws: as those of plan/op/window/convolve.hpp.
 #include <array>
 
 #include <tessera/grad/adjoint/parts.hpp>
-#include <tessera/plan/op/convolve.hpp>
+#include <tessera/plan/op/window/convolve.hpp>
 
 namespace tessera::detail {
 

@@ -8,7 +8,7 @@
 ///
 /// Laws: the start is the call's, clamped as there.
 #include <tessera/grad/adjoint/parts.hpp>
-#include <tessera/plan/op/dynamic_slice.hpp>
+#include <tessera/plan/op/indexed/dynamic_slice.hpp>
 
 namespace tessera::detail {
 

@@ -8,7 +8,7 @@
 ///
 /// Laws: what kernels of the caller read in a halo no adjoint sees: custom_gradient states theirs.
 #include <tessera/grad/adjoint/parts.hpp>
-#include <tessera/plan/op/halo_exchange.hpp>
+#include <tessera/plan/op/halo/halo_exchange.hpp>
 
 namespace tessera::detail {
 

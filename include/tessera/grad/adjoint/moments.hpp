@@ -8,7 +8,7 @@
 /// Laws: the gradient of a variance sums to zero along each row.
 #include <tessera/grad/adjoint/reduce.hpp>
 #include <tessera/grad/derivatives/statistics.hpp>
-#include <tessera/plan/op/moments.hpp>
+#include <tessera/plan/op/rows/moments.hpp>
 
 namespace tessera::detail {
 

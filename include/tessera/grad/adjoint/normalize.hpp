@@ -10,7 +10,7 @@
 /// Laws: the gradient by x of a layer norm sums to zero along each row.
 #include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/grad/functions.hpp>
-#include <tessera/plan/op/normalize.hpp>
+#include <tessera/plan/op/rows/normalize.hpp>
 
 namespace tessera::detail {
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include <tessera/grad/adjoint/parts.hpp>
-#include <tessera/plan/op/convolve.hpp>
-#include <tessera/plan/op/scatter.hpp>
+#include <tessera/plan/op/indexed/scatter.hpp>
+#include <tessera/plan/op/window/convolve.hpp>
 #include <tessera/plan/process_classes.hpp>
 
 namespace tessera::detail {

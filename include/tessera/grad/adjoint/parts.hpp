@@ -10,14 +10,14 @@
 #include <tessera/grad/adjoint_builder.hpp>
 #include <tessera/op/create/create.hpp>
 #include <tessera/op/elements/map_runner.hpp>
-#include <tessera/plan/op/broadcast.hpp>
-#include <tessera/plan/op/create.hpp>
-#include <tessera/plan/op/einsum.hpp>
-#include <tessera/plan/op/map.hpp>
-#include <tessera/plan/op/reduce.hpp>
-#include <tessera/plan/op/reshape.hpp>
-#include <tessera/plan/op/reshard.hpp>
-#include <tessera/plan/op/transpose.hpp>
+#include <tessera/plan/op/elements/create.hpp>
+#include <tessera/plan/op/elements/map.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
+#include <tessera/plan/op/rows/reduce.hpp>
+#include <tessera/plan/op/shape/broadcast.hpp>
+#include <tessera/plan/op/shape/reshape.hpp>
+#include <tessera/plan/op/shape/transpose.hpp>
 
 namespace tessera::detail {
 

@@ -8,7 +8,7 @@
 ///
 /// Laws: the gradient of a mean is that of the sum over the number of elements.
 #include <tessera/grad/adjoint/parts.hpp>
-#include <tessera/plan/op/scan.hpp>
+#include <tessera/plan/op/rows/scan.hpp>
 
 namespace tessera {
 namespace fn {

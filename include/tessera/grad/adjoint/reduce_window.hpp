@@ -9,7 +9,7 @@
 ///
 /// Laws: of equal elements in a window the first counts, as XLA's.
 #include <tessera/grad/adjoint/parts.hpp>
-#include <tessera/plan/op/reduce_window.hpp>
+#include <tessera/plan/op/window/reduce_window.hpp>
 
 namespace tessera::detail {
 

@@ -13,8 +13,8 @@
 #include <tessera/grad/derivatives/complex.hpp>
 #include <tessera/kernel/functions/complex.hpp>
 #include <tessera/op/rows/cumulative.hpp>
-#include <tessera/plan/op/scan.hpp>
-#include <tessera/plan/op/shape.hpp>
+#include <tessera/plan/op/rows/scan.hpp>
+#include <tessera/plan/op/shape/shape.hpp>
 
 namespace tessera {
 namespace fn {

@@ -8,8 +8,8 @@
 ///
 /// Laws: indices have no gradient, and neither have updates whose index is outside.
 #include <tessera/grad/adjoint/reduce.hpp>
-#include <tessera/plan/op/scatter.hpp>
-#include <tessera/plan/op/take.hpp>
+#include <tessera/plan/op/indexed/scatter.hpp>
+#include <tessera/plan/op/indexed/take.hpp>
 
 namespace tessera {
 namespace fn {

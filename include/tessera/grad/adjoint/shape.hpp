@@ -8,8 +8,8 @@
 ///
 /// Laws: the adjoint of an adjoint is the operator itself, where it moves every element once.
 #include <tessera/grad/adjoint/parts.hpp>
-#include <tessera/plan/op/shape.hpp>
-#include <tessera/plan/op/transpose.hpp>
+#include <tessera/plan/op/shape/shape.hpp>
+#include <tessera/plan/op/shape/transpose.hpp>
 
 namespace tessera::detail {
 

@@ -9,7 +9,7 @@
 #include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/grad/derivatives/slope.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
-#include <tessera/plan/op/softmax.hpp>
+#include <tessera/plan/op/rows/softmax.hpp>
 
 namespace tessera {
 namespace fn {

@@ -9,7 +9,7 @@
 /// Laws: a call that returns no positions sorts once more on the way back, and keeps its keys
 /// alone.
 #include <tessera/grad/adjoint/scatter.hpp>
-#include <tessera/plan/op/sort.hpp>
+#include <tessera/plan/op/rows/sort.hpp>
 
 namespace tessera::detail {
 

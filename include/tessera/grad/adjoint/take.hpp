@@ -7,8 +7,8 @@
 ///
 /// Laws: indices have no gradient.
 #include <tessera/grad/adjoint/parts.hpp>
-#include <tessera/plan/op/scatter.hpp>
-#include <tessera/plan/op/take.hpp>
+#include <tessera/plan/op/indexed/scatter.hpp>
+#include <tessera/plan/op/indexed/take.hpp>
 
 namespace tessera::detail {
 

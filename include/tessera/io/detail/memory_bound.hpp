@@ -6,7 +6,7 @@
 ///     detail::free_bound<detail::OutOf<A>, Bound>()     // of to_root<Bound>(x)
 ///     detail::free_bound<detail::Into<A>, Bound>()      // of from_root<A, Bound>(...)
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/place.hpp>
+#include <tessera/plan/op/move/place.hpp>
 
 namespace tessera::detail {
 

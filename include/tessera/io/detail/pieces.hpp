@@ -18,7 +18,7 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/comm/complaint.hpp>
-#include <tessera/plan/move/file_blocks.hpp>
+#include <tessera/plan/op/move/file_blocks.hpp>
 #include <tessera/run/call_site.hpp>
 #include <tessera/tensor/host_copy.hpp>
 #include <tessera/tensor/tensor_core.hpp>

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include <tessera/plan/check/verdict.hpp>
-#include <tessera/plan/einsum_order.hpp>
-#include <tessera/plan/op/einsum.hpp>
-#include <tessera/plan/op/map.hpp>
-#include <tessera/plan/op/reshard.hpp>
-#include <tessera/plan/op/transpose.hpp>
+#include <tessera/plan/op/elements/map.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
+#include <tessera/plan/op/product/einsum_order.hpp>
+#include <tessera/plan/op/shape/transpose.hpp>
 #include <tessera/run/request.hpp>
 #include <tessera/run/require_operands.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether a typed call keeps its contract. plan/typed_call.hpp deduces the type of its result;
+/// Whether a typed call keeps its contract. plan/op/typed_call.hpp deduces the type of its result;
 /// op/call/operators.hpp plans it at run time.
 ///
 ///     detail::bound<Call, Only<gathers<data>>>()     // the contract; or the call does not compile
 #include <optional>
 
 #include <tessera/plan/check/contract.hpp>
-#include <tessera/plan/typed_call.hpp>
+#include <tessera/plan/op/typed_call.hpp>
 #include <tessera/run/require_operands.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 

@@ -10,7 +10,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/outside.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/shape.hpp>
+#include <tessera/plan/op/shape/shape.hpp>
 #include <tessera/run/request.hpp>
 
 namespace tessera::detail {

@@ -21,8 +21,8 @@
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/random.hpp>
 #include <tessera/op/call/scalar.hpp>
-#include <tessera/plan/op/create.hpp>
-#include <tessera/plan/work/layout.hpp>
+#include <tessera/plan/move/layout.hpp>
+#include <tessera/plan/op/elements/create.hpp>
 #include <tessera/run/copy_between.hpp>
 #include <tessera/run/request.hpp>
 #include <tessera/tensor/host_copy.hpp>

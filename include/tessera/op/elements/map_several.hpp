@@ -14,7 +14,7 @@
 
 #include <tessera/kernel/map_several.hpp>
 #include <tessera/op/elements/dynamic_map.hpp>
-#include <tessera/plan/op/map_several.hpp>
+#include <tessera/plan/op/elements/map_several.hpp>
 
 namespace tessera {
 namespace detail {

@@ -10,7 +10,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/one_hot.hpp>
+#include <tessera/plan/op/indexed/one_hot.hpp>
 
 namespace tessera {
 namespace detail {

@@ -29,7 +29,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/scatter.hpp>
+#include <tessera/plan/op/indexed/scatter.hpp>
 
 namespace tessera {
 

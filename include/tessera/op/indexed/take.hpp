@@ -33,7 +33,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/take.hpp>
+#include <tessera/plan/op/indexed/take.hpp>
 
 namespace tessera {
 

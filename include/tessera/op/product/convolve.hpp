@@ -15,7 +15,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/convolve.hpp>
+#include <tessera/plan/op/window/convolve.hpp>
 
 namespace tessera {
 namespace detail {

@@ -12,7 +12,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/typed_call.hpp>
+#include <tessera/plan/op/typed_call.hpp>
 
 namespace tessera {
 namespace detail {
@@ -59,9 +59,9 @@ typename detail::TypedEinsum<E, Out, A>::result einsum(const A& a, Where where =
 }
 
 /// Returns the product of three to eight tensors, multiplied two at a time in the order of least
-/// cost, communication included (plan/einsum_order.hpp): with "ij,jk,kl->il" they are (i, j), (j,
-/// k) and (k, l). Communication: that of the products, each with the deduced result. Collective
-/// over the mesh. Throws ShapeError when extents disagree.
+/// cost, communication included (plan/op/product/einsum_order.hpp): with "ij,jk,kl->il" they are
+/// (i, j), (j, k) and (k, l). Communication: that of the products, each with the deduced result.
+/// Collective over the mesh. Throws ShapeError when extents disagree.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           TypedTensor C>
 typename detail::TypedEinsum<E, Out, A, B, C>::result einsum(const A& a, const B& b, const C& c,

@@ -10,7 +10,7 @@
 /// and spec; several reduced dimensions are counted row-major, in the operand's order.
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/reduce.hpp>
-#include <tessera/plan/op/arg.hpp>
+#include <tessera/plan/op/rows/arg.hpp>
 
 namespace tessera {
 namespace detail {

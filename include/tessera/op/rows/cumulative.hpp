@@ -19,7 +19,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/elements/named_function.hpp>
 #include <tessera/op/reduce.hpp>
-#include <tessera/plan/op/scan.hpp>
+#include <tessera/plan/op/rows/scan.hpp>
 
 namespace tessera {
 /// Names a running log-sum-exp, NumPy's logaddexp.accumulate. Over whole dimensions it is

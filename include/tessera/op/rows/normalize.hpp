@@ -18,7 +18,7 @@
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/op/elements/map_runner.hpp>
-#include <tessera/plan/op/normalize.hpp>
+#include <tessera/plan/op/rows/normalize.hpp>
 
 namespace tessera {
 namespace detail {

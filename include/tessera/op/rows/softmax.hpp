@@ -11,7 +11,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/softmax.hpp>
+#include <tessera/plan/op/rows/softmax.hpp>
 
 namespace tessera {
 namespace detail {

@@ -18,7 +18,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/sort.hpp>
+#include <tessera/plan/op/rows/sort.hpp>
 
 namespace tessera {
 

@@ -21,7 +21,7 @@
 #include <tessera/op/elements/functions.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/to_host.hpp>
-#include <tessera/plan/op/moments.hpp>
+#include <tessera/plan/op/rows/moments.hpp>
 
 namespace tessera {
 namespace detail {

@@ -9,7 +9,7 @@
 /// Laws: each element of a broadcast is x's at the same indices, 0 along dimensions that stretch.
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/broadcast.hpp>
+#include <tessera/plan/op/shape/broadcast.hpp>
 #include <tessera/run/request.hpp>
 
 namespace tessera {

@@ -18,7 +18,7 @@
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/dynamic_slice.hpp>
+#include <tessera/plan/op/indexed/dynamic_slice.hpp>
 
 namespace tessera {
 namespace detail {

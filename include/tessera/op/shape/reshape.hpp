@@ -10,7 +10,7 @@
 /// x; a process that keeps its elements communicates nothing.
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/result.hpp>
-#include <tessera/plan/op/reshape.hpp>
+#include <tessera/plan/op/shape/reshape.hpp>
 #include <tessera/run/request.hpp>
 
 namespace tessera {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include <tessera/plan/check/verdict.hpp>
+#include <tessera/plan/elementwise.hpp>
 #include <tessera/plan/text.hpp>
 
 namespace tessera::detail {

@@ -13,7 +13,6 @@
 #include <tessera/base/linearity.hpp>
 #include <tessera/base/verdict.hpp>
 #include <tessera/plan/deduce.hpp>
-#include <tessera/plan/einsum.hpp>
 
 namespace tessera {
 namespace detail {

@@ -14,7 +14,7 @@
 /// message.
 #include <tessera/base/merge_exchange.hpp>
 #include <tessera/plan/move/move.hpp>
-#include <tessera/plan/work/move_work.hpp>
+#include <tessera/plan/move/move_work.hpp>
 
 namespace tessera::detail {
 

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// One exchange between two placements of a tensor, computed for a process: the general form of the
-/// point-to-point step. plan/move/place.hpp chooses the exchanges of a plan.
+/// point-to-point step. plan/op/move/place.hpp chooses the exchanges of a plan.
 ///
 ///     MoveWork work = relocation_work(plan, step, round);     // of a communicate step with placed slots
 ///
@@ -12,8 +12,8 @@
 #include <map>
 #include <vector>
 
+#include <tessera/plan/move/move_work.hpp>
 #include <tessera/plan/move/placement.hpp>
-#include <tessera/plan/work/move_work.hpp>
 
 namespace tessera::detail {
 

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/plan/work/move_work.hpp>
+#include <tessera/plan/move/move_work.hpp>
 
 namespace tessera::detail {
 

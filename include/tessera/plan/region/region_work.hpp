@@ -11,9 +11,9 @@
 #include <vector>
 
 #include <tessera/plan/move/move_cost.hpp>
+#include <tessera/plan/move/move_work.hpp>
 #include <tessera/plan/region/region_transfer.hpp>
 #include <tessera/plan/region/stored.hpp>
-#include <tessera/plan/work/move_work.hpp>
 
 namespace tessera::detail {
 

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Regions whose dimensions come in groups: source and result hold the same elements in row-major
-/// order under other extents (plan/region/reshape.hpp), and any dimensions of both are split. Who
+/// order under other extents (plan/op/shape/reshape.hpp), and any dimensions of both are split. Who
 /// sends what to whom, as plan/region/region_transfer.hpp asks; a piece has its places in the
 /// memory of the two blocks, since it may be no box of either.
 ///

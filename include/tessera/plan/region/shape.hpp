@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The planner of operators that move elements across the borders of blocks and compute nothing:
+/// The regions of operators that move elements across the borders of blocks and compute nothing:
 /// slice, pad, reverse, roll, shift, concatenate, update (of tensors, or of slices of them). Each
 /// maps, dimension by dimension, elements of the result to elements of an operand
-/// (plan/region/region.hpp); they share one planner.
+/// (plan/region/region.hpp). plan/op/shape/shape.hpp plans them.
 ///
 ///     const detail::Taking rows{OperatorKind::slice, {{detail::slice_dim(100, 3, 2, 40), detail::same_dim(8)}}, {40, 8}};
-///     Plan p = detail::plan_regions(rows, {x}, out, mesh, process);
 ///
-/// Laws: an element goes from its owner only to processes that have it in their block of the
-/// result; no communication where every process has what it needs.
+/// Laws: a region names for each element of the result at most one element of its operand.
 #include <optional>
 
-#include <tessera/plan/builder.hpp>
-#include <tessera/plan/move/moving_way.hpp>
-#include <tessera/plan/move/together.hpp>
+#include <tessera/plan/deduce.hpp>
+#include <tessera/plan/kind.hpp>
+#include <tessera/plan/plan.hpp>
+#include <tessera/plan/region/region_transfer.hpp>
 
 namespace tessera {
 
@@ -177,76 +176,5 @@ constexpr Taking stand_in(Taking taken) {
   return taken;
 }
 
-/// Plans how a result under `target` is made from the parts taken of the operands; later operands
-/// overwrite earlier ones. All are finished, or all are unfinished alike.
-constexpr Plan plan_regions(const Taking& taken, const TensorDescs& operands,
-                            const Sharding& target, const MeshShape& mesh, int process = 0,
-                            const PlanOptions& options = {}) {
-  const Sharding out = without_unit_axes(target, mesh);
-  const detail::Resting rests(shardings_of(operands), target, taken.extents, mesh,
-                              options.contract);
-  AxisSet moving;
-  // The operands as they are, or gathered over some of the axes along which they would move.
-  const auto make = [&](const detail::MovingWay& way, int at) {
-    moving = {};
-    PlanBuilder build(taken.kind, mesh, at, options);
-    const Sharding made_so = rests.at(way, taken.extents);
-    FixedVector<int, max_operands> slots;
-    Regions split;
-    for (int k = 0; k < operands.size(); ++k)
-      slots.push_back(build.operand(operands[k], default_labels(operands[k].rank())));
-    for (int k = 0; k < operands.size(); ++k) {
-      Sharding source = without_unit_axes(operands[k].sharding, mesh);
-      Region region = detail::split_so(taken.regions[k], source, made_so);
-      const AxisSet over = moving_axes(region, mesh);
-      moving = moving | over;
-      if (!(over & way.gathered).empty()) {
-        source = detail::without_axes(source, over & way.gathered);
-        slots[k] = build.reshard(slots[k], source);
-        region = detail::split_so(taken.regions[k], source, made_so);
-      }
-      split.push_back(region);
-    }
-    const int slot = build.take(slots, split, {operands[0].type, taken.extents, made_so},
-                                default_labels(made_so.rank()), taken.fills);
-    return build.finish(build.reshard(slot, out), target);
-  };
-  return detail::best_moving(make, rests.list(), moving, process, options);
-}
-
-/// Plans several takings of one operand by one exchange; the results are all under the sharding
-/// `out`, the first being the plan's, the others its further ones.
-constexpr Plan plan_regions_each(const FixedVector<Taking, max_operands>& takings,
-                                 const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
-                                 int process = 0, const PlanOptions& options = {}) {
-  const Sharding source = without_unit_axes(x.sharding, mesh);
-  const Sharding target = without_unit_axes(out, mesh);
-  const detail::Resting rests({x.sharding}, out, takings[0].extents, mesh, options.contract);
-  AxisSet moving;
-  const auto make = [&](const detail::MovingWay& way, int at) {
-    moving = {};
-    PlanBuilder build(takings[0].kind, mesh, at, options);
-    const Sharding from = detail::without_axes(source, way.gathered);
-    const int slot = build.reshard(build.operand(x, default_labels(x.rank())), from);
-    FixedVector<int, max_operands> slots, made;
-    FixedVector<std::int8_t, max_operands> regions;
-    bool fills = false;
-    for (const Taking& one : takings) {
-      const Sharding made_so = rests.at(way, one.extents);
-      const Region region = detail::split_so(one.regions[0], from, made_so);
-      moving = moving | moving_axes(region, mesh);
-      fills = fills || one.fills;
-      slots.push_back(slot);
-      regions.push_back(build.region(region));
-      made.push_back(build.shaped({x.type, one.extents, made_so}, default_labels(x.rank()), -1));
-    }
-    build.take_each(slots, regions, made, fills);
-    move_together(build, made, Shardings(made.size(), target));
-    for (int k = 1; k < made.size(); ++k)
-      build.plan().also.push_back(static_cast<std::int8_t>(made[k]));
-    return build.finish(made[0], out);
-  };
-  return detail::best_moving(make, rests.list(), moving, process, options);
-}
 }  // namespace detail
 }  // namespace tessera

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/plan/move/move_work.hpp>
 #include <tessera/plan/move/transfer.hpp>
 #include <tessera/plan/region/stored.hpp>
-#include <tessera/plan/work/move_work.hpp>
 
 namespace tessera::detail {
 

@@ -119,8 +119,8 @@ struct ContractionBlock {
 
 /// Returns the block of a slot without dimensions that have extent 1 in the whole tensor. (Where
 /// this process has none of such a dimension it stays, so that the block is empty.) In a plan with
-/// halos all stay, as for the planner (plan/einsum.hpp): there the elements along the dimension
-/// before one of extent 1 may lie apart.
+/// halos all stay, as for the planner (plan/op/product/product_of_two.hpp): there the elements
+/// along the dimension before one of extent 1 may lie apart.
 constexpr ContractionBlock without_units(const ContractionBlock& block, const Slot& slot,
                                          const Plan& plan) {
   if (!plan.halos.empty()) return block;

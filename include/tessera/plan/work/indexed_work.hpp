@@ -8,8 +8,8 @@
 ///     detail::LocalIndexed work = detail::take_work(plan, step, at);
 ///
 /// Laws: the work stays within the process's blocks, for any indices.
-#include <tessera/plan/index_terms.hpp>
 #include <tessera/plan/region/stored.hpp>
+#include <tessera/plan/work/index_terms.hpp>
 
 namespace tessera::detail {
 

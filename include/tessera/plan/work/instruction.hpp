@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// What a process does for a plan, as a flat list of instructions on memories with numbers
-/// (plan/work/memory.hpp). plan/work/instructions.hpp makes the list; one loop carries it out
+/// (plan/move/memory.hpp). plan/work/instructions.hpp makes the list; one loop carries it out
 /// (run/execute.hpp) and decides nothing.
 ///
 ///     const Instructions list = instructions_of(plan);  // plan/work/instructions.hpp
@@ -20,8 +20,8 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/base/memory.hpp>
+#include <tessera/plan/move/move_work.hpp>
 #include <tessera/plan/work/contraction.hpp>
-#include <tessera/plan/work/move_work.hpp>
 
 namespace tessera {
 

@@ -7,8 +7,8 @@
 ///     detail::LocalReduce rows = detail::reduce_work(from, to, plan, at);
 ///
 /// Laws: the work stays within the process's blocks.
-#include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/region/stored.hpp>
+#include <tessera/plan/work/bin_format.hpp>
 
 namespace tessera::detail {
 

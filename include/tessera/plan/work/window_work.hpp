@@ -10,8 +10,8 @@
 /// input, or under no tap.
 #include <vector>
 
+#include <tessera/plan/move/move_work.hpp>
 #include <tessera/plan/region/stored.hpp>
-#include <tessera/plan/work/move_work.hpp>
 
 namespace tessera::detail {
 

@@ -18,9 +18,9 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/plan/check/shape_verdict.hpp>
-#include <tessera/plan/op/einsum.hpp>
-#include <tessera/plan/op/reduce.hpp>
-#include <tessera/plan/op/together.hpp>
+#include <tessera/plan/op/move/together.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
+#include <tessera/plan/op/rows/reduce.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/detail/program_edit.hpp>
 #include <tessera/program/join.hpp>

@@ -11,8 +11,8 @@
 #include <cmath>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/plan/op/shape/reshape.hpp>
 #include <tessera/plan/process_classes.hpp>
-#include <tessera/plan/region/reshape.hpp>
 #include <tessera/program/payload_bound.hpp>
 
 namespace tessera {

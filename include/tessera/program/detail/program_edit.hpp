@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <tessera/base/memory.hpp>
-#include <tessera/plan/op/reshard.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
 #include <tessera/program/detail/selection.hpp>
 #include <tessera/program/program.hpp>
 

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
-#include <tessera/plan/op/broadcast.hpp>
-#include <tessera/plan/op/convolve.hpp>
-#include <tessera/plan/op/einsum.hpp>
-#include <tessera/plan/op/one_hot.hpp>
-#include <tessera/plan/op/reshape.hpp>
-#include <tessera/plan/op/scatter.hpp>
+#include <tessera/plan/op/indexed/one_hot.hpp>
+#include <tessera/plan/op/indexed/scatter.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
+#include <tessera/plan/op/shape/broadcast.hpp>
+#include <tessera/plan/op/shape/reshape.hpp>
+#include <tessera/plan/op/window/convolve.hpp>
 #include <tessera/program/ways.hpp>
 
 namespace tessera::detail {

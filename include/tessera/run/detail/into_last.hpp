@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include <tessera/plan/op/reshard.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
 #include <tessera/run/into_last.hpp>
 #include <tessera/run/recording.hpp>
 #include <tessera/run/run.hpp>

@@ -22,7 +22,7 @@
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/use_element.hpp>
 #include <tessera/mesh/levels.hpp>
-#include <tessera/plan/op/reshard.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
 #include <tessera/run/calibrate.hpp>
 #include <tessera/run/request.hpp>
 

@@ -15,7 +15,7 @@
 
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/halo/detail/repeated_exchange.hpp>
-#include <tessera/plan/op/halo_exchange.hpp>
+#include <tessera/plan/op/halo/halo_exchange.hpp>
 #include <tessera/run/copy_block.hpp>
 
 namespace tessera::detail {

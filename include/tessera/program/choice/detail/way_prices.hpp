@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/plan/op/reshard.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
 #include <tessera/plan/process_classes.hpp>
 #include <tessera/program/choice/options.hpp>
 #include <tessera/program/program.hpp>
