@@ -81,8 +81,8 @@ template <class T> void of_positive(const std::string& type) {
 /// Means and variances of rows, and layer norms, as variance() and layer_norm() compute them.
 template <class T> void norms(const std::string& type) {
   constexpr DType D = dtype_of<T>;
-  detail::use_moments_of<T>();
-  detail::use_normalize_of<T>();
+  detail::use_kernels<detail::MomentsKernels, T>();
+  detail::use_kernels<detail::NormalizeKernels, T>();
   const Buffer<T> x = numbers<T>(side * side), scale = numbers<T>(side), bias = scale;
   Buffer<T> y(x.size()), mean(side), spread(side);
   const LocalReduce rows{{side}, {side}, {side}, {1}};

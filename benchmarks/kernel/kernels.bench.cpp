@@ -204,7 +204,7 @@ void convolution(const std::string& name, const Layer& l) {
 template <class T> void use_rows() {
   detail::use_tensor_of<T>();
   detail::use_rows_of<T>();
-  detail::use_softmax_of<T>();
+  detail::use_kernels<detail::SoftmaxKernels, T>();
 }
 
 void measure_all() {

@@ -125,9 +125,11 @@ int main(int argc, char** argv) {
   {
     const Kokkos::ScopeGuard kokkos(argc, argv);
     detail::use_element<float>();
+    detail::use_kernels<detail::SoftmaxKernels, float>();
     detail::use_element<double>();
-    detail::use_softmax_of<half>();
-    detail::use_softmax_of<bfloat16>();
+    detail::use_kernels<detail::SoftmaxKernels, double>();
+    detail::use_kernels<detail::SoftmaxKernels, half>();
+    detail::use_kernels<detail::SoftmaxKernels, bfloat16>();
     tessera_bench::start(argc, argv);
     measure_all();
     tessera_bench::finish();

@@ -33,7 +33,7 @@ set(show_outside kokkos fmt)
 # Folders in a room are its parts. A header belongs to the part with the longest name that it lies in; x.hpp beside the folder x/ is a
 # header of x, and one of x/detail/ too. A part may include what lies beside the folders of its room, itself, and the parts
 # that its line names; room_parts are those that the headers beside the folders may include.
-set(plan_parts check move region work)
+set(plan_parts check move region work step)
 set(plan_check_parts region)
 set(plan_move_parts "")
 set(plan_region_parts move)
@@ -110,7 +110,7 @@ set(comm_promises check complaint dry environment ledger loopback/loopback mesh_
 list(APPEND comm_promises detail/mesh_calls mpi/detail/environment mpi/detail/transport)  # which hold the bodies
 set(kernel_promises fill_index lane map_several use_element)
 set(plan_promises check/check_boxes check/shape_verdict check/verdict deduce equation kind loop move/memory operation operation_struct plan
-    plan_options process_classes region/region_transfer region/shape region/window_settings text work/contraction work/instruction
+    plan_options process_classes region/region_transfer region/shape region/window_settings step/verb text work/contraction work/instruction
     work/instruction_list work/instructions work/loop_work)
 
 set(wrong 0)

@@ -62,7 +62,7 @@ template <class T>
 Made<T> moments_of(const detail::LocalReduce& work, const std::vector<T>& x, bool about) {
   using C = ComputeType<T>;
   using Square = typename Made<T>::Square;
-  detail::use_moments_of<T>();
+  detail::use_kernels<detail::MomentsKernels, T>();
   const auto outputs = static_cast<std::size_t>(volume(work.kept));
   const Index n = volume(work.reduced);
   const double scale = n > 0 ? 1 / static_cast<double>(n) : std::nan("");

@@ -38,8 +38,8 @@ template <class T>
 Normed<T> normed(const Given<T>& given, const std::vector<ComputeType<T>>* variance = nullptr,
                  const std::vector<ComputeType<T>>* mean = nullptr) {
   using C = ComputeType<T>;
-  detail::use_moments_of<T>();
-  detail::use_normalize_of<T>();
+  detail::use_kernels<detail::MomentsKernels, T>();
+  detail::use_kernels<detail::NormalizeKernels, T>();
   detail::LocalNormalize work = given.work;
   work.known = variance != nullptr;
   const auto rows = static_cast<std::size_t>(work.rows);

@@ -22,7 +22,7 @@ const float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 template <class T>
 std::vector<T> softmax_of(bool logarithm, const detail::LocalScan& lines, const std::vector<T>& x) {
-  detail::use_element<T>();
+  detail::use_kernels<detail::SoftmaxKernels, T>();
   const Buffer<T> from(x), to(std::vector<T>(x.size(), T(77.0f)));
   detail::softmax(dtype_of<T>, logarithm, lines, from.data(), nullptr, nullptr, to.data());
   return to.values();
@@ -117,7 +117,7 @@ TEST_CASE_TEMPLATE("long lines, and lines of half types that fit in no buffer", 
 TEST_CASE_TEMPLATE("by the largest elements and the sums of parts it is the same", T, float, double,
                    half, bfloat16) {
   using C = ComputeType<T>;
-  detail::use_element<T>();
+  detail::use_kernels<detail::SoftmaxKernels, T>();
   test::Random random(7);
   for (const Index inner : {1, 3, 100})
     for (const Index n : {1, 6, 50, 700, 9001}) {

@@ -32,21 +32,14 @@ inline std::string run_row(const std::shared_ptr<MeshCore>& mesh, const Conforma
   }
   Whole<T> expected = whole[0];
   const auto run = [&]() -> DynamicTensor {
-    switch (row.kind) {
-      case OperatorKind::reshard:
-        return tessera::reshard(x[0], row.out);
-      case OperatorKind::reduce:
-        return row.reduction == Reduction::max ? tessera::reduce<Max>(row.equation, x[0], row.out)
-                                               : tessera::reduce<Sum>(row.equation, x[0], row.out);
-      case OperatorKind::arg:
-        return argmax(row.equation, x[0], row.out);
-      case OperatorKind::transpose:
-        return tessera::transpose(row.equation, x[0]);
-      case OperatorKind::map:
-        return map_dynamic<T>(row.equation, Multiplied{}, row.out, x[0], x[1]);
-      default:
-        break;
-    }
+    if (row.kind == OperatorKind::reshard) return tessera::reshard(x[0], row.out);
+    if (row.kind == OperatorKind::reduce)
+      return row.reduction == Reduction::max ? tessera::reduce<Max>(row.equation, x[0], row.out)
+                                             : tessera::reduce<Sum>(row.equation, x[0], row.out);
+    if (row.kind == OperatorKind::arg) return argmax(row.equation, x[0], row.out);
+    if (row.kind == OperatorKind::transpose) return tessera::transpose(row.equation, x[0]);
+    if (row.kind == OperatorKind::map)
+      return map_dynamic<T>(row.equation, Multiplied{}, row.out, x[0], x[1]);
     if (x.size() == 3) return tessera::einsum(row.equation, {x[0], x[1], x[2]}, row.out);
     return tessera::einsum(row.equation, x[0], x[1], row.out);
   };

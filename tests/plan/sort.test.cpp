@@ -156,7 +156,7 @@ TEST_CASE("Z1: an all-to-all to the free dimension, a sort, an all-to-all back")
   CHECK(plan.count(all_to_all) == 2);
   CHECK(plan.communications() == 2);
   CHECK(plan.payload_bytes() == 2 * (1024 * 128 - 128 * 128) * 4);
-  CHECK(plan.steps[1].kind == StepKind::sort);
+  CHECK(plan.steps[1].is<step::Sort>());
   const Extents there =
       block(x.extents, plan.slots[plan.steps[1].in[0]].desc.sharding, MeshShape{8}, Coordinates{0})
           .extents();

@@ -270,20 +270,16 @@ inline std::vector<Plan> plans_of(const Conformance& row, const MeshShape& mesh,
                                   const PlanOptions& options = {}) {
   const Terms terms = row.terms();
   const TensorDesc& x = row.operands[0];
-  switch (row.kind) {
-    case OperatorKind::reshard:
-      return {detail::plan_reshard(x, row.out, mesh, process, options)};
-    case OperatorKind::reduce:
-      return {detail::plan_reduce(terms, row.reduction, x, row.out, mesh, process, options)};
-    case OperatorKind::arg:
-      return {detail::plan_arg(terms, row.reduction, x, row.out, mesh, process, options)};
-    case OperatorKind::transpose:
-      return {detail::plan_transpose(terms, x, row.out, mesh, process, options)};
-    case OperatorKind::map:
-      return {detail::plan_map(terms, row.operands, x.type, row.out, mesh, process, options)};
-    default:
-      break;
-  }
+  if (row.kind == OperatorKind::reshard)
+    return {detail::plan_reshard(x, row.out, mesh, process, options)};
+  if (row.kind == OperatorKind::reduce)
+    return {detail::plan_reduce(terms, row.reduction, x, row.out, mesh, process, options)};
+  if (row.kind == OperatorKind::arg)
+    return {detail::plan_arg(terms, row.reduction, x, row.out, mesh, process, options)};
+  if (row.kind == OperatorKind::transpose)
+    return {detail::plan_transpose(terms, x, row.out, mesh, process, options)};
+  if (row.kind == OperatorKind::map)
+    return {detail::plan_map(terms, row.operands, x.type, row.out, mesh, process, options)};
   if (row.operands.size() == 2)
     return {detail::plan_einsum(terms, x, row.operands[1], row.out, mesh, process, options)};
   std::vector<Plan> plans;

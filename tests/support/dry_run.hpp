@@ -519,80 +519,59 @@ class DryRun {
     const auto in = [&](int k) -> Values& { return memory(p, kernel.in[k]); };
     if (kernel.kind == StepKind::communicate) return merge(p, kernel);
     Values& out = memory(p, kernel.out);
-    switch (kernel.kind) {
-      case StepKind::contract:
-        contract(kernel, in(0), in(1), out);
-        break;
-      case StepKind::reduce:
-        reduce_block(work_in<detail::LocalReduce>(kernel), in(0), out);
-        break;
-      case StepKind::round:
-      case StepKind::widen:
-        out = in(0);
-        break;
-      case StepKind::map:
-        map_block(work_in<detail::LocalMap>(kernel), step, p, out);
-        break;
-      case StepKind::find:
-        if (const auto& work = work_in<detail::LocalFind>(kernel); kernel.in.size() > 1) {
-          find_block(work, in(0), in(1), out);
-        } else {
-          Values best(index(volume(work.rows.kept)));
-          reduce_block(work.rows, in(0), best);
-          find_block(work, in(0), best, out);
-        }
-        break;
-      case StepKind::scan:
-        scan_block(work_in<detail::LocalScan>(kernel), in(0),
-                   kernel.in.size() > 1 ? &in(1) : nullptr, out);
-        break;
-      case StepKind::fold:
-        fold_block(work_in<detail::LocalScan>(kernel), in(0), out);
-        break;
-      case StepKind::sort:
-      case StepKind::order:
-        sort_block(work_in<detail::LocalSort>(kernel), in(0),
-                   kernel.in.size() > 1 ? &in(1) : nullptr, kernel.kind == StepKind::order, out);
-        break;
-      case StepKind::arrange:
-        arrange_block(work_in<detail::LocalSort>(kernel), in(0), in(1), out);
-        break;
-      case StepKind::exponent:
-        exponent_block(work_in<detail::LocalBins>(kernel), in(0), out);
-        break;
-      case StepKind::bins:
-        bins_block(work_in<detail::LocalBins>(kernel), in(0), in(1), out);
-        break;
-      case StepKind::unbin:
-        unbin_block(work_in<detail::LocalBins>(kernel), in(0), in(1), out);
-        break;
-      case StepKind::take:
-        take_block(work_in<detail::LocalIndexed>(kernel), plan().reduction, in(0),
-                   inputs(p, step, 1, step.in.size()), out, at);
-        break;
-      case StepKind::scatter: {
-        const int first = tessera::detail::scatters_into(plan(), step) ? 1 : 0;
-        scatter_block(work_in<detail::LocalScatter>(kernel), plan().reduction,
-                      first > 0 ? &in(0) : nullptr, inputs(p, step, first, step.in.size() - 1),
-                      in(step.in.size() - 1), out, at);
-        break;
+    if (step.is<tessera::step::Contract>()) {
+      contract(kernel, in(0), in(1), out);
+    } else if (step.is<tessera::step::Reduce>()) {
+      reduce_block(work_in<detail::LocalReduce>(kernel), in(0), out);
+    } else if (step.is<tessera::step::Round>() || step.is<tessera::step::Widen>()) {
+      out = in(0);
+    } else if (step.is<tessera::step::Map>()) {
+      map_block(work_in<detail::LocalMap>(kernel), step, p, out);
+    } else if (step.is<tessera::step::Find>()) {
+      if (const auto& work = work_in<detail::LocalFind>(kernel); kernel.in.size() > 1) {
+        find_block(work, in(0), in(1), out);
+      } else {
+        Values best(index(volume(work.rows.kept)));
+        reduce_block(work.rows, in(0), best);
+        find_block(work, in(0), best, out);
       }
-      case StepKind::one_hot:
-        one_hot_block(work_in<detail::LocalOneHot>(kernel), in(0), out, at);
-        break;
-      case StepKind::slide:
-        out.assign(out.size(), start_of<Value>(plan().reduction));
-        copy(in(0), 1, out, 1,
-             detail::slide_copy(work_in<detail::LocalSlide>(kernel), starts_, false), false);
-        break;
-      case StepKind::put:
-        out = in(0);
-        copy(in(1), 1, out, 1,
-             detail::slide_copy(work_in<detail::LocalSlide>(kernel), starts_, true), false);
-        break;
-      default:
-        throw std::logic_error("a step that a dry run does not compute: " +
-                               std::string(name_of(step.kind)));
+    } else if (step.is<tessera::step::Scan>()) {
+      scan_block(work_in<detail::LocalScan>(kernel), in(0), kernel.in.size() > 1 ? &in(1) : nullptr,
+                 out);
+    } else if (step.is<tessera::step::Fold>()) {
+      fold_block(work_in<detail::LocalScan>(kernel), in(0), out);
+    } else if (step.is<tessera::step::Sort>() || step.is<tessera::step::Order>()) {
+      sort_block(work_in<detail::LocalSort>(kernel), in(0), kernel.in.size() > 1 ? &in(1) : nullptr,
+                 step.is<tessera::step::Order>(), out);
+    } else if (step.is<tessera::step::Arrange>()) {
+      arrange_block(work_in<detail::LocalSort>(kernel), in(0), in(1), out);
+    } else if (step.is<tessera::step::Exponent>()) {
+      exponent_block(work_in<detail::LocalBins>(kernel), in(0), out);
+    } else if (step.is<tessera::step::Bins>()) {
+      bins_block(work_in<detail::LocalBins>(kernel), in(0), in(1), out);
+    } else if (step.is<tessera::step::Unbin>()) {
+      unbin_block(work_in<detail::LocalBins>(kernel), in(0), in(1), out);
+    } else if (step.is<tessera::step::Take>()) {
+      take_block(work_in<detail::LocalIndexed>(kernel), plan().reduction, in(0),
+                 inputs(p, step, 1, step.in.size()), out, at);
+    } else if (step.is<tessera::step::Scatter>()) {
+      const int first = tessera::detail::scatters_into(plan(), step) ? 1 : 0;
+      scatter_block(work_in<detail::LocalScatter>(kernel), plan().reduction,
+                    first > 0 ? &in(0) : nullptr, inputs(p, step, first, step.in.size() - 1),
+                    in(step.in.size() - 1), out, at);
+    } else if (step.is<tessera::step::OneHot>()) {
+      one_hot_block(work_in<detail::LocalOneHot>(kernel), in(0), out, at);
+    } else if (step.is<tessera::step::Slide>()) {
+      out.assign(out.size(), start_of<Value>(plan().reduction));
+      copy(in(0), 1, out, 1,
+           detail::slide_copy(work_in<detail::LocalSlide>(kernel), starts_, false), false);
+    } else if (step.is<tessera::step::Put>()) {
+      out = in(0);
+      copy(in(1), 1, out, 1, detail::slide_copy(work_in<detail::LocalSlide>(kernel), starts_, true),
+           false);
+    } else {
+      throw std::logic_error("a step that a dry run does not compute: " +
+                             std::string(name_of(step.kind)));
     }
   }
   /// Merges two messages: of the elements of both in order, the lower process keeps the first.

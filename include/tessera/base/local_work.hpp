@@ -100,18 +100,6 @@ struct LocalScan {
   constexpr bool operator==(const LocalScan&) const = default;
 };
 
-/// Normalizes the rows of a contiguous block of rows x n: by their own means and variances or,
-/// where they are `known`, by these.
-struct LocalNormalize {
-  Index rows = 1;
-  Index n = 0;
-  double epsilon = 0;   ///< is added to a variance
-  bool centred = true;  ///< else variances are mean squares, and nothing is subtracted
-  bool biased = false;  ///< a row is added at the end
-  bool known = false;
-  constexpr bool operator==(const LocalNormalize&) const = default;
-};
-
 /// Stands for the position of a missing element.
 inline constexpr Index no_position = max_int64;
 

@@ -173,4 +173,14 @@ class AdjointBuilder {
   std::vector<TensorDesc> descs_;  ///< of the steps' results
 };
 
+/// Has adjoint_of(op, build) make the adjoints of these operators; returns true.
+template <class... Op> bool have_adjoints() {
+  ((adjoint_of_operation<Op> =
+        [](const void* op, AdjointBuilder& build) {
+          adjoint_of(*static_cast<const Op*>(op), build);
+        }),
+   ...);
+  return true;
+}
+
 }  // namespace tessera::detail

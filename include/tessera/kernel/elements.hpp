@@ -54,23 +54,6 @@ struct RowKernels {
                 const std::int64_t* exponents, void* to);
 };
 
-/// The kernels of a softmax, compiled in the same way for real elements.
-struct SoftmaxKernels {
-  void (*sum)(const LocalScan& lines, const void* from, const void* greatest, void* to);
-  void (*run)(bool logarithm, const LocalScan& lines, const void* from, const void* greatest,
-              const void* sums, void* to);
-};
-
-/// The kernel of means and variances, compiled in the same way for real and complex elements.
-using MomentsKernel = void (*)(const LocalReduce& work, bool centred, const void* from,
-                               const void* centre, double scale, void* mean, void* variance);
-
-struct NormalizeMemory;
-/// The kernel of layer norm and RMS norm, compiled in the same way for real elements; `over_n`: one
-/// over the elements of a whole row.
-using NormalizeKernel = void (*)(const LocalNormalize& work, double over_n,
-                                 const NormalizeMemory& at);
-
 /// The kernels of windows: each compiled for the element types of calls of its operator, and of
 /// use_element.
 struct WindowKernels {
@@ -107,9 +90,6 @@ struct SortKernels {
 
 inline const ElementKernels* element_kernels[dtypes] = {};
 inline const RowKernels* row_kernels[dtypes] = {};
-inline SoftmaxKernels softmax_kernels[dtypes] = {};
-inline MomentsKernel moments_kernels[dtypes] = {};
-inline NormalizeKernel normalize_kernels[dtypes] = {};
 inline WindowKernels window_kernels[dtypes] = {};
 inline const IndexedKernels* indexed_kernels[dtypes] = {};
 inline const SortKernels* sort_kernels[dtypes] = {};
@@ -136,23 +116,36 @@ inline const RowKernels& row_kernels_of(DType type) {
   return *kernels;
 }
 
-inline const SoftmaxKernels& softmax_kernels_of(DType type) {
-  const SoftmaxKernels& kernels = softmax_kernels[static_cast<int>(type)];
-  if (kernels.run == nullptr) no_kernels(type);
-  return kernels;
+/// The kernels of kind K, by element type. K is a struct of functions, declared with the kernels;
+/// it has K::has<T>, whether elements T have them, and K::of<T>(), which gives them.
+template <class K> inline const K* kernel_table[dtypes] = {};
+template <class K> const K& kernels_of(DType type) {
+  const K* kernels = kernel_table<K>[static_cast<int>(type)];
+  if (kernels == nullptr) no_kernels(type);
+  return *kernels;
 }
 
-inline MomentsKernel moments_kernel_of(DType type) {
-  const MomentsKernel kernel = moments_kernels[static_cast<int>(type)];
-  if (kernel == nullptr) no_kernels(type);
-  return kernel;
+template <class K, class T> inline constexpr K kernels_made = K::template of<T>();
+/// To name it compiles the kernels of kind K for elements T, and puts them there.
+template <class K, class T>
+inline const bool registered_kernels = [] {
+  if constexpr (K::template has<T>)
+    kernel_table<K>[static_cast<int>(dtype_of<T>)] = &kernels_made<K, T>;
+  return true;
+}();
+template <class K, int Count = dtypes> bool compile_kind() {
+  for (int type = 0; type < Count; ++type)
+    with_type(static_cast<DType>(type),
+              [](auto element) { static_cast<void>(&registered_kernels<K, decltype(element)>); });
+  return true;
 }
-
-inline NormalizeKernel normalize_kernel_of(DType type) {
-  const NormalizeKernel kernel = normalize_kernels[static_cast<int>(type)];
-  if (kernel == nullptr) no_kernels(type);
-  return kernel;
-}
+/// Follows a kind of kernels that only calls of known element types have: the source that compiles
+/// what a program of many sources shares compiles them for all types (base/compiled.hpp).
+#if defined(TESSERA_IMPLEMENTATION)
+#define TESSERA_KERNEL_KIND(K) inline const bool compiled_##K = compile_kind<K>();
+#else
+#define TESSERA_KERNEL_KIND(K)
+#endif
 
 /// Returns one of a type's window kernels, window_kernel_of(type, &WindowKernels::convolve).
 template <class Kernel> Kernel window_kernel_of(DType type, Kernel WindowKernels::*which) {

@@ -173,6 +173,16 @@ void moments_elements(const LocalReduce& work, bool centred, const void* from, c
     moments_on_device<T>(shape, centred, memory);
 }
 
+/// The kernel of means and variances, of real and complex elements.
+struct MomentsKernels {
+  void (*run)(const LocalReduce& work, bool centred, const void* from, const void* centre,
+              double scale, void* mean, void* variance);
+  template <class T> static constexpr bool has = RealElement<T> || ComplexElement<T>;
+  template <class T> static constexpr MomentsKernels of() { return {&moments_elements<T>}; }
+};
+
+TESSERA_KERNEL_KIND(MomentsKernels)
+
 /// Writes, for each element that is kept, the sum of what is reduced to it times `scale` (1 / n
 /// makes a mean), and the sum of squared distances to the mean, times `scale`. With `centre`, which
 /// has an element for each that is kept, the distances are to it; where they are not `centred`, to
@@ -180,6 +190,6 @@ void moments_elements(const LocalReduce& work, bool centred, const void* from, c
 /// elements are computed in; squares are real. Communication: none.
 inline void moments(DType type, const LocalReduce& work, const void* from, const void* centre,
                     double scale, void* mean, void* variance, bool centred = true) {
-  moments_kernel_of(type)(work, centred, from, centre, scale, mean, variance);
+  kernels_of<MomentsKernels>(type).run(work, centred, from, centre, scale, mean, variance);
 }
 }  // namespace tessera::detail

@@ -15,6 +15,18 @@
 
 namespace tessera::detail {
 
+/// Normalizes the rows of a contiguous block of rows x n: by their own means and variances or,
+/// where they are `known`, by these.
+struct LocalNormalize {
+  Index rows = 1;
+  Index n = 0;
+  double epsilon = 0;   ///< is added to a variance
+  bool centred = true;  ///< else variances are mean squares, and nothing is subtracted
+  bool biased = false;  ///< a row is added at the end
+  bool known = false;
+  constexpr bool operator==(const LocalNormalize&) const = default;
+};
+
 /// The memory of a norm of elements T, computed in C: x and y of rows x n; scale, and bias where
 /// there is one, of n. Of each row, in C: its variance and mean where they are known; and what is
 /// made, one over its deviation and, where it is not known, the mean of a centred row.
@@ -197,10 +209,20 @@ void normalize_elements(const LocalNormalize& work, double over_n, const Normali
   launch("tessera::normalize", items, max_of(1, 16384 / (elements / items)), body);
 }
 
+/// The kernel of layer norm and RMS norm, of real elements; `over_n`: one over the elements of a
+/// whole row.
+struct NormalizeKernels {
+  void (*run)(const LocalNormalize& work, double over_n, const NormalizeMemory& at);
+  template <class T> static constexpr bool has = RealElement<T>;
+  template <class T> static constexpr NormalizeKernels of() { return {&normalize_elements<T>}; }
+};
+
+TESSERA_KERNEL_KIND(NormalizeKernels)
+
 /// Writes the norm of rows of x to y, and one over each row's deviation, and its mean where that is
 /// subtracted; `over_n` is one over the elements of a whole row. Communication: none.
 inline void normalize(DType type, const LocalNormalize& work, double over_n,
                       const NormalizeMemory& at) {
-  normalize_kernel_of(type)(work, over_n, at);
+  kernels_of<NormalizeKernels>(type).run(work, over_n, at);
 }
 }  // namespace tessera::detail

@@ -29,16 +29,29 @@ void softmax_elements(bool logarithm, const LocalScan& lines, const void* from,
                static_cast<T*>(to));
 }
 
+/// The kernels of a softmax, of real elements.
+struct SoftmaxKernels {
+  void (*sum)(const LocalScan& lines, const void* from, const void* greatest, void* to);
+  void (*run)(bool logarithm, const LocalScan& lines, const void* from, const void* greatest,
+              const void* sums, void* to);
+  template <class T> static constexpr bool has = RealElement<T>;
+  template <class T> static constexpr SoftmaxKernels of() {
+    return {&exp_sum_elements<T>, &softmax_elements<T>};
+  }
+};
+
+TESSERA_KERNEL_KIND(SoftmaxKernels)
+
 /// Writes for each line the sum of exp(x - greatest), in float for half types; `greatest` and `to`
 /// are outer x inner. Communication: none.
 inline void exp_sums(DType type, const LocalScan& lines, const void* from, const void* greatest,
                      void* to) {
-  softmax_kernels_of(type).sum(lines, from, greatest, to);
+  kernels_of<SoftmaxKernels>(type).sum(lines, from, greatest, to);
 }
 /// Writes exp(x - greatest) / sum for each element, or its logarithm. Lines that are whole have
 /// neither greatest elements nor sums: both are null. Communication: none.
 inline void softmax(DType type, bool logarithm, const LocalScan& lines, const void* from,
                     const void* greatest, const void* sums, void* to) {
-  softmax_kernels_of(type).run(logarithm, lines, from, greatest, sums, to);
+  kernels_of<SoftmaxKernels>(type).run(logarithm, lines, from, greatest, sums, to);
 }
 }  // namespace tessera::detail

@@ -46,15 +46,13 @@ template <Element T> void use_indexed() {
   TESSERA_REGISTER(registered_indexed<T>);
   TESSERA_REGISTER(registered_indexed<ComputeType<T>>);
 }
-/// The same for calls that run along rows of them, for a softmax, for variances, for norms, for
+/// The same for calls that run along rows of them, for kernels of kind K (kernel/elements.hpp), for
 /// sorts, and for each operator of windows.
 template <Element T> void use_rows_of() {
   TESSERA_REGISTER(registered_rows<T>);
   TESSERA_REGISTER(registered_rows<ComputeType<T>>);
 }
-template <Element T> void use_softmax_of() { TESSERA_REGISTER(registered_softmax<T>); }
-template <Element T> void use_moments_of() { TESSERA_REGISTER(registered_moments<T>); }
-template <Element T> void use_normalize_of() { TESSERA_REGISTER(registered_normalize<T>); }
+template <class K, Element T> void use_kernels() { TESSERA_REGISTER(registered_kernels<K, T>); }
 template <Element T> void use_sort_of() { TESSERA_REGISTER(registered_sort<T>); }
 template <Element T> void use_convolve_of() {
   TESSERA_REGISTER(registered_convolve<T>);
@@ -68,13 +66,11 @@ template <Element T> void use_select_scatter_of() {
 template <NumberElement T> void use_accumulate() { TESSERA_REGISTER(registered_accumulate<T>); }
 #undef TESSERA_REGISTER
 
-/// Has the kernels of elements T compiled into this program.
+/// Has the kernels of elements T compiled into this program, but for those of kinds that only calls
+/// of known element types have (TESSERA_KERNEL_KIND).
 template <Element T> void use_element() {
   detail::use_indexed<T>();
   detail::use_rows_of<T>();
-  detail::use_softmax_of<T>();
-  detail::use_moments_of<T>();
-  detail::use_normalize_of<T>();
   detail::use_sort_of<T>();
   detail::use_convolve_of<T>();
   detail::use_reduce_window_of<T>();

@@ -154,7 +154,7 @@ class PlanBuilder : public detail::PlanParts {
     if (kept.size() == x.rank() && type == x.type) return slot;
     KeptRow row = kept_row(slot, kept, type);
     row.desc.sharding = row.desc.sharding.with_partial(x.sharding.partial | row.split, reduction);
-    return compute(StepKind::reduce, FixedVector<int, 1>{slot}, row.desc, row.labels);
+    return compute(step::Reduce{}, FixedVector<int, 1>{slot}, row.desc, row.labels);
   }
 
   /// Widens a slot's elements of a half type to `type`, or rounds them to it.
@@ -162,24 +162,22 @@ class PlanBuilder : public detail::PlanParts {
     const TensorDesc x = desc(slot);
     if (x.type == type) return slot;
     const Term all = labels(slot);
-    const StepKind kind = is_short(x.type) ? StepKind::widen : StepKind::round;
-    return compute(kind, FixedVector<int, 1>{slot}, {type, x.extents, x.sharding}, all, -1,
-                   plan_.slots[slot].region);
+    const AnyVerb widen = step::Widen{}, round = step::Round{};
+    return compute(is_short(x.type) ? widen : round, FixedVector<int, 1>{slot},
+                   {type, x.extents, x.sharding}, all, plan_.slots[slot].region);
   }
 
-  /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`, along dimension
-  /// `along` for work that has one, or what a process needs of it by a region of the plan; returns
-  /// the new slot.
+  /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`, or what a
+  /// process needs of it by a region of the plan; returns the new slot.
   template <class Slots>
-  constexpr int compute(StepKind kind, const Slots& inputs, const TensorDesc& result,
-                        const Term& labels, int along = -1, std::int8_t region = -1) {
+  constexpr int compute(const AnyVerb& verb, const Slots& inputs, const TensorDesc& result,
+                        const Term& labels, std::int8_t region = -1) {
     FixedVector<std::int8_t, max_operands> in;
     for (int slot : inputs)
       in.push_back(static_cast<std::int8_t>(
-          detail::reads_gaps(plan_, kind, slot, labels) ? slot : by_itself(slot)));
+          detail::reads_gaps(plan_, verb.kind, slot, labels) ? slot : by_itself(slot)));
     Step& step = plan_.steps.push_back({});
-    step.kind = kind;
-    step.along = static_cast<std::int8_t>(along);
+    step.set(verb);
     step.in = in;
     step.out = static_cast<std::int8_t>(add_slot(result, labels, SlotRole::temporary, {}, region));
     detail::number_work(plan_, step, at_);

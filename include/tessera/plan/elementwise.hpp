@@ -60,6 +60,6 @@ constexpr int add_map(PlanBuilder& build, FixedVector<int, max_operands> slots, 
   for (int i = 0; i < slots.size(); ++i)
     slots[i] = build.reshard(slots[i], aligned_sharding(terms.operands[i], build.desc(slots[i]),
                                                         terms, result.extents, result.sharding));
-  return build.compute(StepKind::map, slots, result, terms.result);
+  return build.compute(step::Map{}, slots, result, terms.result);
 }
 }  // namespace tessera::detail

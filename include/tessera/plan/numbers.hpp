@@ -12,7 +12,6 @@
 #include <tessera/plan/region/region_numbers.hpp>
 #include <tessera/plan/region/stored.hpp>
 #include <tessera/plan/work/loop_turns.hpp>
-#include <tessera/plan/work/work_bytes.hpp>
 
 namespace tessera::detail {
 
@@ -33,100 +32,49 @@ constexpr void number_slot(const Plan& plan, Slot& slot, int process, const Coor
   slot.first = first_of(plan, slot, at);
 }
 
-/// Returns the comparisons that order lines of n elements, of which the first `limit` are kept.
-constexpr Index comparisons(Index elements, Index n, Index limit) {
-  int levels = 1;
-  while (levels < 62 && (Index{1} << levels) < min_of(n, limit)) ++levels;
-  return saturating_mul(elements, levels);
+/// Returns the operations of a contraction: two for each product.
+constexpr Index contract_flops(const Plan& plan, const Step& step, const Coordinates& at) {
+  const Slot &first = plan.slots[step.in[0]], &out = plan.slots[step.out];
+  Index flops = saturating_mul(2, block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at));
+  for (int d = 0; d < first.labels.size(); ++d)
+    if (!out.labels.contains(first.labels[d]))
+      flops = saturating_mul(
+          flops, block(first.desc.extents[d], first.desc.sharding[d], plan.mesh, at).size());
+  return flops;
+}
+constexpr Index convolve_flops(const Plan& plan, const Step& step, const Coordinates& at) {
+  const Slot &first = plan.slots[step.in[0]], &out = plan.slots[step.out];
+  const Slot& kernel = plan.slots[step.in[1]];
+  const ConvolveParts parts = parts_of(first.labels, kernel.labels, out.labels);
+  FixedVector<bool, max_spatial> all_taps;
+  for (const int d : parts.kernel_spatial)
+    all_taps.push_back(kernel.region >= 0 &&
+                       plan.regions[kernel.region][d].rule == RegionDim::Rule::taps);
+  return operations(plan.convolution, parts, kernel.desc.extents,
+                    block(kernel.desc.extents, kernel.desc.sharding, plan.mesh, at),
+                    block(out.desc.extents, out.desc.sharding, plan.mesh, at), all_taps);
 }
 
-/// Returns the operations of a step of local work on the process at `at`: two for each product of a
-/// contraction; one for each element that a reduction (or a step that works along rows like it)
-/// reads, a scatter joins or a map makes; one for each comparison of a sort; none for other steps.
+/// Returns the operations of a step of local work on the process at `at`, counted as its verb says.
 constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates& at) {
-  const Slot& first = plan.slots[step.in[0]];
-  const Slot& out = plan.slots[step.out];
-  switch (step.kind) {
-    case StepKind::slice:
-    case StepKind::copy:
-    case StepKind::communicate:
-    case StepKind::permute:
-    case StepKind::diagonal:
-    case StepKind::take:
-    case StepKind::one_hot:
-    case StepKind::slide:
-    case StepKind::put:
-    case StepKind::create:
-      return 0;
-    case StepKind::scatter: {
-      const TensorDesc& updates = plan.slots[step.in.back()].desc;
-      return block_volume(updates.extents, updates.sharding, plan.mesh, at);
-    }
-    case StepKind::contract: {
-      Index flops =
-          saturating_mul(2, block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at));
-      for (int d = 0; d < first.labels.size(); ++d)
-        if (!out.labels.contains(first.labels[d]))
-          flops = saturating_mul(
-              flops, block(first.desc.extents[d], first.desc.sharding[d], plan.mesh, at).size());
-      return flops;
-    }
-    case StepKind::bins:  // two for each limb of each element
-      return saturating_mul(saturating_mul(2, out.desc.extents.back()),
-                            block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at));
-    case StepKind::sort:
-    case StepKind::order: {
-      const auto length = [&](const Slot& slot) {
-        return block(slot.desc.extents[step.along], slot.desc.sharding[step.along], plan.mesh, at)
-            .size();
-      };
-      return comparisons(block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at),
-                         length(first), length(out));
-    }
-    case StepKind::reduce:
-    case StepKind::find:
-    case StepKind::scan:
-    case StepKind::fold:
-    case StepKind::exponent:
-    case StepKind::unbin:
-    case StepKind::exp_sum:
-    case StepKind::softmax:
-    case StepKind::log_softmax:
-    case StepKind::moments:
-    case StepKind::normalize:
-      return block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at);
-    case StepKind::map:
-    case StepKind::arrange:
-    case StepKind::round:
-    case StepKind::widen:
-      return block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);
-    case StepKind::convolve: {
-      const Slot& kernel = plan.slots[step.in[1]];
-      const ConvolveParts parts = parts_of(first.labels, kernel.labels, out.labels);
-      FixedVector<bool, max_spatial> all_taps;
-      for (const int d : parts.kernel_spatial)
-        all_taps.push_back(kernel.region >= 0 &&
-                           plan.regions[kernel.region][d].rule == RegionDim::Rule::taps);
-      return operations(plan.convolution, parts, kernel.desc.extents,
-                        block(kernel.desc.extents, kernel.desc.sharding, plan.mesh, at),
-                        block(out.desc.extents, out.desc.sharding, plan.mesh, at), all_taps);
-    }
-    case StepKind::reduce_window:
-    case StepKind::select_and_gather:
-    case StepKind::select_and_scatter: {  // one for each element under each window
-      Index under = block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);
-      for (const Window& w : plan.windows) under = saturating_mul(under, w.size);
-      return under;
-    }
-  }
-  return 0;
+  const auto elements = [&](int slot) {
+    const TensorDesc& desc = plan.slots[slot].desc;
+    return block_volume(desc.extents, desc.sharding, plan.mesh, at);
+  };
+  const VerbFacts& verb = step.kind.verb();
+  if (verb.operations == Operations::none) return 0;
+  if (verb.operations == Operations::read) return elements(step.in[0]);
+  if (verb.operations == Operations::made) return elements(step.out);
+  if (step.kind == StepKind::contract) return contract_flops(plan, step, at);
+  if (step.kind == StepKind::convolve) return convolve_flops(plan, step, at);
+  return verb.flops(plan, step, at);
 }
 
 /// Fills in the numbers of a step of local work on the process at `at`.
 constexpr void number_work(const Plan& plan, Step& step, const Coordinates& at) {
   if (step.loop) return number_loop(plan, step, at);
   step.flops = step_flops(plan, step, at);
-  step.scratch = arena_charge(work_bytes(plan, step, at));
+  step.scratch = arena_charge(step_scratch(plan, step, at));
 }
 
 /// Returns the numbers, on the process at `at`, of a step that moves one sharded slot to another.

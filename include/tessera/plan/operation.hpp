@@ -42,6 +42,11 @@
 namespace tessera {
 
 namespace detail {
+class AdjointBuilder;
+using MakeAdjoint = void (*)(const void* op, AdjointBuilder& build);
+/// What makes the adjoint of an operator; room grad sets it.
+template <class Op> inline MakeAdjoint adjoint_of_operation = nullptr;
+
 /// The functions of an operator whose kind is known only at run time. One table for each kind.
 struct OperationTable {
   std::size_t size;
@@ -58,6 +63,7 @@ struct OperationTable {
   const Terms* (*terms)(const void*);  ///< null: it has no letters
   Sharding (*deduced)(const void*, const TensorDescs&);
   Sharding* (*stated)(void*);  ///< how its results are split; null: it does not state it
+  const MakeAdjoint* adjoint;
 };
 
 /// Writes the numbers of an operator: " start 0x2, limit 4x6".
@@ -159,7 +165,8 @@ const OperationTable TableOf<Op>::value{
         return &static_cast<Op*>(op)->made.sharding;
       else
         return nullptr;
-    }};
+    },
+    &adjoint_of_operation<Op>};
 }  // namespace detail
 
 /// A view of an operator of any kind, which lives elsewhere. Calls pass operators in this form.
@@ -192,6 +199,11 @@ class OperationView {
   Sharding deduced(const TensorDescs& operands) const { return table_->deduced(op_, operands); }
   /// Returns the sharding that it states for its result; null where it states none.
   const Sharding* stated() const { return table_->stated(const_cast<void*>(op_)); }
+  /// Makes its adjoint, if the program knows it; returns whether it does.
+  bool make_adjoint(detail::AdjointBuilder& build) const {
+    if (*table_->adjoint != nullptr) (*table_->adjoint)(op_, build);
+    return *table_->adjoint != nullptr;
+  }
   /// Returns the struct, if it is of this kind.
   template <OperationStruct Op> const Op* get_if() const {
     return table_ == &detail::TableOf<Op>::value ? static_cast<const Op*>(op_) : nullptr;

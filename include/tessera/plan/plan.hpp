@@ -23,6 +23,7 @@
 #include <tessera/plan/loop.hpp>
 #include <tessera/plan/move/placement.hpp>
 #include <tessera/plan/region/region.hpp>
+#include <tessera/plan/step/verb.hpp>
 #include <tessera/spec/block.hpp>
 
 namespace tessera {
@@ -69,6 +70,7 @@ struct ScanOptions {
 
 struct Step {
   StepKind kind = StepKind::slice;
+  detail::VerbSettings settings{};                 ///< those of its verb, packed
   Collective collective = Collective::all_gather;  ///< for a step that communicates
   AxisSet group;                                   ///< the axes over which it communicates
   Level level = Level::core;                       ///< the farthest level that its data crosses
@@ -89,32 +91,30 @@ struct Step {
   Index messages =
       0;  ///< per process: peers for point to point and all-to-all, rounds for the others
   Index flops = 0;
-  Index scratch = 0;       ///< arena bytes for packing or ordering, held during this step
-  Index rounds = 1;        ///< exchanges that make up the step, one after another
-  Index slab = 0;          ///< bytes that one round moves, when there are several
-  std::int8_t along = -1;  ///< the dimension of a scan or a sort
-  ScanOptions scan;
-  /// For a scan whose second input holds one total on each process: that of the parts up to this
-  /// many before its own, where there are as many.
-  int behind = 0;
-  bool centred = true;  ///< for moments and a normalize: about means, else about zero
-  double epsilon = 0;   ///< for a normalize: is added to variances
-  OutOfRange out_of_range = OutOfRange::clamp;  ///< for a take or scatter
-  AxisGroup node;  ///< for a step that goes to the network in one call: its members on one node
+  Index scratch = 0;  ///< arena bytes for packing or ordering, held during this step
+  Index rounds = 1;   ///< exchanges that make up the step, one after another
+  Index slab = 0;     ///< bytes that one round moves, when there are several
+  AxisGroup node;     ///< for a step that goes to the network in one call: its members on one node
   /// For a step that takes regions: the plan's region from its first input to its output; the
   /// regions of further inputs follow it, unless they are listed.
   std::int8_t region = -1;
   FixedVector<std::int8_t, max_operands> also_regions;
-  bool fills = false;       ///< the region leaves coordinates that no element fills
-  bool overlaps = false;    ///< the next step begins with the work that does not need this exchange
-  bool adjoint = false;     ///< the adjoint: adds to each element all values held for it
-  bool descending = false;  ///< for a sort
+  bool fills = false;     ///< the region leaves coordinates that no element fills
+  bool overlaps = false;  ///< the next step begins with the work that does not need this exchange
+  bool adjoint = false;   ///< the adjoint: adds to each element all values held for it
   /// For an exchange: the data that arrives in each round is merged with the block, and as many
   /// elements are kept (plan/move/merge_split.hpp). Its results replace its inputs.
   bool merges = false;
   Loop loop;  ///< for a contract step that is made in rounds, and communicates between them
   std::int64_t cost = 0;  ///< picoseconds by the machine model, on process 0
 
+  template <class V> constexpr bool is() const { return kind == step_kind<V>; }
+  /// Returns its verb. Precondition: is<V>().
+  template <class V> constexpr V as() const { return detail::unpacked<V>(settings); }
+  constexpr void set(const AnyVerb& verb) {
+    kind = verb.kind;
+    settings = verb.settings;
+  }
   constexpr bool communicates() const { return kind == StepKind::communicate || loop; }
   /// Returns the output of input k; where it is the input itself, its elements stay in place.
   constexpr int output(int k) const { return k == 0 || also.empty() ? out : also[k - 1]; }
@@ -122,6 +122,23 @@ struct Step {
   constexpr bool in_place(int slot) const { return in.contains(static_cast<std::int8_t>(slot)); }
   constexpr bool operator==(const Step&) const = default;
 };
+
+namespace detail {
+template <class V>
+constexpr Index flops_of_verb(const Plan& plan, const Step& step, const Coordinates& at) {
+  if constexpr (__is_empty(V))
+    return V{}.flops(plan, step, at);
+  else
+    return detail::unpacked<V>(step.settings).flops(plan, step, at);
+}
+template <class V>
+constexpr Index scratch_of_verb(const Plan& plan, const Step& step, const Coordinates& at) {
+  if constexpr (__is_empty(V))
+    return V{}.scratch(plan, step, at);
+  else
+    return detail::unpacked<V>(step.settings).scratch(plan, step, at);
+}
+}  // namespace detail
 
 /// Some regions: one for each of several tensors, or those of a plan.
 using Regions = LazyVector<detail::Region, detail::max_regions>;

@@ -41,12 +41,4 @@ struct PullBack {
       nullptr;  ///< of the cotangent and the values read
 };
 
-/// The functions that the adjoint of a norm asks for, where that of a map asks by operand.
-struct NormPull {
-  enum : int {
-    by_x,        ///< the gradient of x
-    scale_terms  ///< whose sum is the gradient of the scale
-  };
-};
-
 }  // namespace tessera::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The adjoint of a call of any kind.
+/// The adjoint of a call of any kind. Each header below says of which operators it makes adjoints.
 ///
 ///     detail::adjoint(call, wanted)
 #include <string>
@@ -24,23 +24,9 @@
 
 namespace tessera::detail {
 
-/// Tries one kind of operator after the other.
-template <class... Op> bool adjoint_of_any(const AdjointCall& call, AdjointBuilder& build) {
-  const auto is = [&](const auto* op) {
-    if (op != nullptr) adjoint_of(*op, build);
-    return op != nullptr;
-  };
-  return (is(call.operation.get_if<Op>()) || ...);
-}
-
 TESSERA_FUNCTION Adjoint adjoint(const AdjointCall& call, unsigned wanted) {
   AdjointBuilder build(call, wanted);
-  if (!adjoint_of_any<ops::Einsum, ops::Reduce, ops::Map, ops::Reshard, ops::Transpose,
-                      ops::Reshape, ops::Broadcast, ops::Slice, ops::Pad, ops::Reverse, ops::Roll,
-                      ops::Shift, ops::Concatenate, ops::Update, ops::Softmax, ops::Moments,
-                      ops::Normalize, ops::Scan, ops::Take, ops::Scatter, ops::Sort,
-                      ops::DynamicSlice, ops::DynamicUpdateSlice, ops::Convolve, ops::ReduceWindow,
-                      ops::SelectAndScatter, ops::HaloExchange>(call, build))
+  if (!call.operation.make_adjoint(build))
     build.miss(
         "the operator " + std::string(call.operation.name()) +
         " has no gradient yet; call it outside the function, or keep its operands out of the "

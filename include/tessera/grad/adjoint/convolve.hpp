@@ -44,4 +44,6 @@ inline void adjoint_of(const ops::Convolve& op, AdjointBuilder& build) {
   }
 }
 
+inline const bool convolve_has_adjoint = have_adjoints<ops::Convolve>();
+
 }  // namespace tessera::detail

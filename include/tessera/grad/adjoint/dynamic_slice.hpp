@@ -35,4 +35,7 @@ inline void adjoint_of(const ops::DynamicUpdateSlice& op, AdjointBuilder& build)
   build.set(x, build.add_window(rest, {g, no_gradient(build, build.gradient_of(update))}));
 }
 
+inline const bool dynamic_slice_has_adjoint =
+    have_adjoints<ops::DynamicSlice, ops::DynamicUpdateSlice>();
+
 }  // namespace tessera::detail

@@ -34,4 +34,6 @@ inline void adjoint_of(const ops::Einsum& op, AdjointBuilder& build) {
   }
 }
 
+inline const bool einsum_has_adjoint = have_adjoints<ops::Einsum>();
+
 }  // namespace tessera::detail

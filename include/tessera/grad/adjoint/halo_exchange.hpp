@@ -21,4 +21,6 @@ inline void adjoint_of(const ops::HaloExchange& op, AdjointBuilder& build) {
     if (build.wants(i)) build.set(i, build.cotangent(i));
 }
 
+inline const bool halo_exchange_has_adjoint = have_adjoints<ops::HaloExchange>();
+
 }  // namespace tessera::detail

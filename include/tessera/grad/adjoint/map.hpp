@@ -48,4 +48,6 @@ inline void adjoint_of(const ops::Map& op, AdjointBuilder& build) {
   }
 }
 
+inline const bool map_has_adjoint = have_adjoints<ops::Map>();
+
 }  // namespace tessera::detail

@@ -48,4 +48,6 @@ inline void adjoint_of(const ops::Moments& op, AdjointBuilder& build) {
   build.set(0, both);
 }
 
+inline const bool moments_has_adjoint = have_adjoints<ops::Moments>();
+
 }  // namespace tessera::detail

@@ -76,4 +76,6 @@ inline void adjoint_of(const ops::Normalize& op, AdjointBuilder& build) {
   build.set(0, mapped(build, terms, values, dy.type, dy.sharding, by_x.function));
 }
 
+inline const bool normalize_has_adjoint = have_adjoints<ops::Normalize>();
+
 }  // namespace tessera::detail

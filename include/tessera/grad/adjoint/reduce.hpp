@@ -135,5 +135,7 @@ inline void adjoint_of(const ops::Reduce& op, AdjointBuilder& build) {
   build.set(0, g);
 }
 
+inline const bool reduce_has_adjoint = have_adjoints<ops::Reduce>();
+
 }  // namespace detail
 }  // namespace tessera

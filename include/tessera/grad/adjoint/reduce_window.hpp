@@ -39,4 +39,7 @@ inline void adjoint_of(const ops::SelectAndScatter& op, AdjointBuilder& build) {
   build.set(1, build.add(back, {build.finish(build.operand(0)), build.cotangent()}));
 }
 
+inline const bool reduce_window_has_adjoint =
+    have_adjoints<ops::ReduceWindow, ops::SelectAndScatter>();
+
 }  // namespace tessera::detail

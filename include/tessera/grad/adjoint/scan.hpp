@@ -180,5 +180,7 @@ inline void adjoint_of(const ops::Scan& op, AdjointBuilder& build) {
                          {g}));
 }
 
+inline const bool scan_has_adjoint = have_adjoints<ops::Scan>();
+
 }  // namespace detail
 }  // namespace tessera

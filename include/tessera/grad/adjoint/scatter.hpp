@@ -189,5 +189,7 @@ inline AdjointValue scattered_along(AdjointBuilder& build, AdjointValue v, Adjoi
   return build.add(back, {positions, v});
 }
 
+inline const bool scatter_has_adjoint = have_adjoints<ops::Scatter>();
+
 }  // namespace detail
 }  // namespace tessera

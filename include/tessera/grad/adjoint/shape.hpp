@@ -128,4 +128,8 @@ inline void adjoint_of(const ops::Update& op, AdjointBuilder& build) {
   build.set(0, padded(build, rest, part_of(op.slices, 0, x[0].extents), to));
 }
 
+inline const bool shape_has_adjoint =
+    have_adjoints<ops::Reshard, ops::Transpose, ops::Reshape, ops::Broadcast, ops::Slice, ops::Pad,
+                  ops::Reverse, ops::Roll, ops::Shift, ops::Concatenate, ops::Update>();
+
 }  // namespace tessera::detail

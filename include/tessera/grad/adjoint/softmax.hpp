@@ -68,5 +68,7 @@ inline void adjoint_of(const ops::Softmax& op, AdjointBuilder& build) {
                       made.sharding, f));
 }
 
+inline const bool softmax_has_adjoint = have_adjoints<ops::Softmax>();
+
 }  // namespace detail
 }  // namespace tessera

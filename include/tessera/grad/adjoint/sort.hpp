@@ -32,4 +32,6 @@ inline void adjoint_of(const ops::Sort& op, AdjointBuilder& build) {
                                    op.terms.result.find(op.along), build.gradient_of(i)));
 }
 
+inline const bool sort_has_adjoint = have_adjoints<ops::Sort>();
+
 }  // namespace tessera::detail

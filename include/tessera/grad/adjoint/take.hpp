@@ -31,4 +31,6 @@ inline void adjoint_of(const ops::Take& op, AdjointBuilder& build) {
   build.set(0, build.add(back, values));
 }
 
+inline const bool take_has_adjoint = have_adjoints<ops::Take>();
+
 }  // namespace tessera::detail

@@ -18,16 +18,13 @@
 #include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/join.hpp>
-#include <tessera/kernel/moments.hpp>
 #include <tessera/kernel/narrow.hpp>
-#include <tessera/kernel/normalize.hpp>
 #include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/reduce_window.hpp>
 #include <tessera/kernel/scan.hpp>
 #include <tessera/kernel/scatter.hpp>
 #include <tessera/kernel/select_scatter.hpp>
-#include <tessera/kernel/softmax.hpp>
 #include <tessera/kernel/sort/arrange.hpp>
 #include <tessera/kernel/sort/merge.hpp>
 #include <tessera/kernel/sort/sort.hpp>
@@ -110,24 +107,6 @@ inline const bool registered_select_scatter = [] {
     kernels.select_scatter = &select_scatter_elements<T>;
     kernels.select_gather = &select_gather_elements<T>;
   }
-  return true;
-}();
-template <class T>
-inline const bool registered_softmax = [] {
-  if constexpr (RealElement<T>)
-    softmax_kernels[static_cast<int>(dtype_of<T>)] = {&exp_sum_elements<T>, &softmax_elements<T>};
-  return true;
-}();
-template <class T>
-inline const bool registered_moments = [] {
-  if constexpr (RealElement<T> || ComplexElement<T>)
-    moments_kernels[static_cast<int>(dtype_of<T>)] = &moments_elements<T>;
-  return true;
-}();
-template <class T>
-inline const bool registered_normalize = [] {
-  if constexpr (RealElement<T>)
-    normalize_kernels[static_cast<int>(dtype_of<T>)] = &normalize_elements<T>;
   return true;
 }();
 template <class T>

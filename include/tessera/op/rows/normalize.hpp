@@ -14,11 +14,13 @@
 #include <optional>
 
 #include <tessera/kernel/functions/normalize.hpp>
+#include <tessera/kernel/normalize.hpp>
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/op/elements/map_runner.hpp>
 #include <tessera/plan/op/rows/normalize.hpp>
+#include <tessera/run/verb_run.hpp>
 
 namespace tessera {
 namespace detail {
@@ -55,6 +57,20 @@ template <class T, bool Centred> struct NormFunctions {
   }
 };
 
+inline const bool normalize_runs = runs(kernel_of_verb<step::Normalize>, [](const VerbRun& run) {
+  const auto verb = run.step().as<step::Normalize>();
+  const auto& lines = run.work<LocalScan>();
+  const LocalNormalize work{lines.outer,  lines.n,     verb.epsilon,
+                            verb.centred, verb.biased, verb.known};
+  NormalizeMemory rows{.x = run.in(0), .scale = run.in(1), .y = run.out(), .inverse = run.also(0)};
+  int k = 2;
+  if (verb.biased) rows.bias = run.in(k++);
+  if (verb.known) rows.known_variance = run.in(k++);
+  if (verb.known && verb.centred) rows.known_mean = run.in(k);
+  if (!verb.known && verb.centred) rows.mean = run.also(1);
+  tessera::detail::normalize(run.type(), work, run.scale, rows);
+});
+
 /// How a norm is made.
 template <bool Centred> struct NormBy {
   static constexpr ops::Normalize make(const TensorDescs& x) {
@@ -64,8 +80,8 @@ template <bool Centred> struct NormBy {
 template <class T> void use_normalize() {
   use_tensor_of<T>();
   use_tensor_of<ComputeType<T>>();
-  use_moments_of<T>();
-  use_normalize_of<T>();
+  use_kernels<MomentsKernels, T>();
+  use_kernels<NormalizeKernels, T>();
 }
 template <class T, bool Centred>
 TensorCore normalize(ops::Normalize operation, double epsilon, const OperandList& operands,

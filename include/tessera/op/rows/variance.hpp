@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include <tessera/kernel/moments.hpp>
 #include <tessera/op/elements/arithmetic.hpp>
 #include <tessera/op/elements/cast.hpp>
 #include <tessera/op/elements/dynamic_map.hpp>
@@ -74,7 +75,7 @@ template <class T> void use_moments() {
   if constexpr (Varies<T>::value) {
     use_tensor_of<ComputeType<T>>();
     use_tensor_of<PartType<ComputeType<T>>>();
-    use_moments_of<T>();
+    use_kernels<MomentsKernels, T>();
   }
 }
 /// Returns the variance, in float for half types, before the factor n / (n - ddof).

@@ -35,7 +35,7 @@ struct MergePeer {
 constexpr MergePeer merge_peer(const Plan& plan, const Step& step, const Coordinates& at,
                                Index round) {
   const TensorDesc& desc = plan.slots[step.in[0]].desc;
-  const AxisList axes = desc.sharding[step.along];
+  const AxisList axes = desc.sharding[step.as<step::Communicate>().along];
   Index place = 0;
   for (int i = 0; i < axes.size(); ++i) place = place * plan.mesh[axes[i]] + at[axes[i]];
   const Index parts = plan.mesh.parts(axes);
@@ -118,12 +118,13 @@ inline MoveWork merge_work(const Plan& plan, const Step& step, Index round) {
     const TensorDesc& keys = plan.slots[step.in[0]].desc;
     const Box own = block(keys.extents, keys.sharding, plan.mesh, at);
     const Box other = block(keys.extents, keys.sharding, plan.mesh, peer.at);
-    merge.own = own[step.along].size();
-    merge.other = other[step.along].size();
-    for (int d = 0; d < step.along; ++d) merge.outer *= own[d].size();
-    for (int d = step.along + 1; d < own.rank(); ++d) merge.inner *= own[d].size();
+    const auto lines = step.as<step::Communicate>();
+    merge.own = own[lines.along].size();
+    merge.other = other[lines.along].size();
+    for (int d = 0; d < lines.along; ++d) merge.outer *= own[d].size();
+    for (int d = lines.along + 1; d < own.rank(); ++d) merge.inner *= own[d].size();
     merge.last = peer.last;
-    merge.descending = step.descending;
+    merge.descending = lines.descending;
     merge.positions = step.in.size() > 1;
     merge.narrow = merge.positions && plan.slots[step.in[1]].desc.type == DType::i32;
   }

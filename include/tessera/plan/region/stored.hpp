@@ -64,53 +64,35 @@ constexpr bool has_gaps(const Plan& plan, const Slot& slot) {
 /// Returns whether a kernel takes strides when it reads `slot` to make a tensor of dimensions
 /// `made`.
 constexpr bool reads_gaps(const Plan& plan, StepKind kind, int slot, const Term& made) {
-  switch (kind) {
-    case StepKind::map:
-    case StepKind::reduce:
-    case StepKind::find:
-    case StepKind::moments:
-    case StepKind::exponent:
-    case StepKind::bins:
-    case StepKind::convolve:
-    case StepKind::reduce_window:
-    case StepKind::take:
-    case StepKind::one_hot:
-    case StepKind::slide:
-      return true;
-    case StepKind::contract: {  // the summed dimensions are one row of each operand
-      bool behind = false;
-      for (int d = 0; d < plan.slots[slot].labels.size(); ++d) {
-        const bool summed = !made.contains(plan.slots[slot].labels[d]);
-        if (summed && behind && widened(plan, plan.slots[slot], d)) return false;
-        behind = summed;
-      }
-      return true;
-    }
-    default:
-      return false;
+  if (!(kind == StepKind::contract)) return kind.verb().reads_gaps;
+  bool behind = false;  // the summed dimensions are one row of each operand
+  for (int d = 0; d < plan.slots[slot].labels.size(); ++d) {
+    const bool summed = !made.contains(plan.slots[slot].labels[d]);
+    if (summed && behind && widened(plan, plan.slots[slot], d)) return false;
+    behind = summed;
   }
+  return true;
 }
 /// Returns whether a step takes strides for its output.
 constexpr bool writes_gaps(const Plan& plan, const Step& step) {
-  switch (step.kind) {
-    case StepKind::map:
-    case StepKind::permute:
-      return true;
-    case StepKind::contract:
-      for (const int slot :
-           {static_cast<int>(step.in[0]), static_cast<int>(step.in[1]), static_cast<int>(step.out)})
-        if (plan.slots[slot].panel_dim >= 0) return false;
-      return !step.loop;
-    case StepKind::copy:
-    case StepKind::slice:
-      return step.region < 0 && plan.slots[step.out].place.sharded();
-    case StepKind::communicate:
-      return step.region < 0 && step.also.empty() && !step.merges && step.near.empty() &&
-             !step.direct_receive && step.takes < 0 && plan.slots[step.in[0]].place.sharded() &&
-             (step.collective == Collective::all_gather ||
-              step.collective == Collective::all_to_all || step.collective == Collective::exchange);
-    default:
-      return false;
+  if (step.kind == StepKind::contract) {
+    for (const int slot :
+         {static_cast<int>(step.in[0]), static_cast<int>(step.in[1]), static_cast<int>(step.out)})
+      if (plan.slots[slot].panel_dim >= 0) return false;
+    return !step.loop;
   }
+  if (step.kind == StepKind::copy || step.kind == StepKind::slice)
+    return step.region < 0 && plan.slots[step.out].place.sharded();
+  if (step.kind == StepKind::communicate)
+    return step.region < 0 && step.also.empty() && !step.merges && step.near.empty() &&
+           !step.direct_receive && step.takes < 0 && plan.slots[step.in[0]].place.sharded() &&
+           (step.collective == Collective::all_gather ||
+            step.collective == Collective::all_to_all || step.collective == Collective::exchange);
+  return step.kind.verb().writes_gaps;
+}
+/// Returns the bytes of arena memory that a step of local work needs beside its slots.
+constexpr Index step_scratch(const Plan& plan, const Step& step, const Coordinates& at) {
+  const auto scratch = step.kind.verb().scratch;
+  return scratch == nullptr ? 0 : scratch(plan, step, at);
 }
 }  // namespace tessera::detail

@@ -78,7 +78,8 @@ constexpr void add_tuple(LocalIndexed& work, const IndexSlots& slots, char label
   }
 }
 
-constexpr LocalIndexed take_work(const Plan& plan, const Step& step, const Coordinates& at) {
+constexpr LocalIndexed take_work(const Plan& plan, const Step& step, OutOfRange out_of_range,
+                                 const Coordinates& at) {
   const Slot& table = plan.slots[step.in[0]];
   const Slot& out = plan.slots[step.out];
   const Box held = block_of_slot(plan, step.in[0], at);
@@ -88,7 +89,7 @@ constexpr LocalIndexed take_work(const Plan& plan, const Step& step, const Coord
   const IndexSlots slots(plan, step, 1, step.in.size(), table.labels, out.labels);
   const Term windows = slots.terms.windows();
   LocalIndexed work;
-  work.out_of_range = step.out_of_range;
+  work.out_of_range = out_of_range;
   add_indices(work, slots, table, held, in_table, out, block, at);
   for (int d = 0; d < made.size(); ++d) {
     const char label = out.labels[d];
@@ -121,7 +122,8 @@ constexpr bool scatters_into(const Plan& plan, const Step& step) {
   return has_operand(terms);
 }
 
-constexpr LocalScatter scatter_work(const Plan& plan, const Step& step, const Coordinates& at) {
+constexpr LocalScatter scatter_work(const Plan& plan, const Step& step, OutOfRange out_of_range,
+                                    const Coordinates& at) {
   const int last = step.in.size() - 1;
   const Slot& updates = plan.slots[step.in[last]];
   const Slot& out = plan.slots[step.out];
@@ -148,7 +150,7 @@ constexpr LocalScatter scatter_work(const Plan& plan, const Step& step, const Co
       work.table.push_back(held[d].size());
       work.table_strides.push_back(in_result[d]);
     }
-  work.rows.out_of_range = step.out_of_range;
+  work.rows.out_of_range = out_of_range;
   add_indices(work.rows, slots, out, held, steps, updates, block, at);
   AxisSet parts;  // axes that split the updates among processes that have the same rows
   for (int d = 0; d < read.size(); ++d) {
@@ -189,10 +191,8 @@ constexpr LocalOneHot one_hot_work(const Plan& plan, const Step& step, const Coo
   return work;
 }
 
-/// For a slide (from the whole to the slice) and for a put (the reverse).
-constexpr LocalSlide slide_work(const Plan& plan, const Step& step, const Coordinates& at) {
-  const bool put = step.kind == StepKind::put;
-  const int whole = put ? step.out : step.in[0], window = put ? step.in[1] : step.out;
+/// For a slice of the slot `whole` that is the slot `window`.
+constexpr LocalSlide slide_work(const Plan& plan, int whole, int window, const Coordinates& at) {
   return {plan.slots[whole].desc.extents, plan.slots[window].desc.extents,
           block_of_slot(plan, whole, at), block_of_slot(plan, window, at),
           strides_of(plan, plan.slots[whole], at)};

@@ -124,6 +124,14 @@ inline Index peak_bytes(const Instructions& list) {
 }
 
 namespace detail {
+template <class V>
+void work_of_verb(const Plan& plan, const Step& step, const Coordinates& at, KernelCall& call) {
+  if constexpr (__is_empty(V))
+    call.work = KernelWork(V{}.work(plan, step, at));
+  else
+    call.work = KernelWork(detail::unpacked<V>(step.settings).work(plan, step, at));
+}
+
 /// Returns the bytes of the lists.
 inline Index heap_bytes(const Instructions& list) {
   const auto of = [](const auto& v) {

@@ -124,33 +124,26 @@ class InstructionList : private InstructionWriter {
   // ---- steps
 
   void carry_out() {
-    switch (step().kind) {
-      case StepKind::communicate:
-        if (step().region >= 0) return regions();
-        for (Index round = 0; round < step().rounds; ++round) move(move_work(plan_, step(), round));
-        return;
-      case StepKind::copy:
-        if (step().region >= 0) return regions();
-        [[fallthrough]];
-      case StepKind::slice:
-      case StepKind::permute:
-      case StepKind::diagonal: {
-        const LocalCopies work = local_copies(plan_, step());
-        if (work.zeroed) add(Action::zero, step().out).bytes = plan_.slots[step().out].bytes;
-        return copy_blocks(work.copies, step().out, step().in[0]);
-      }
-      case StepKind::contract:
-        if (step().loop) return loop();
-        if (operand_in_parts(plan_, step()) >= 0) {
-          for (const BlockProduct& one : part_products(plan_, step())) multiply(one);
-          return;
-        }
-        return compute(kernel_work(plan_, step()), 0);
-      case StepKind::convolve:
-        return convolve(begun_ == at_ ? Part::rest : Part::all);
-      default:
-        return compute(kernel_work(plan_, step()), work_bytes(plan_, step(), at()));
+    const StepKind kind = step().kind;
+    if (kind == StepKind::communicate) {
+      if (step().region >= 0) return regions();
+      for (Index round = 0; round < step().rounds; ++round) move(move_work(plan_, step(), round));
+      return;
     }
+    if (kind == StepKind::copy && step().region >= 0) return regions();
+    if (kind == StepKind::copy || kind == StepKind::slice || kind == StepKind::permute ||
+        kind == StepKind::diagonal) {
+      const LocalCopies work = local_copies(plan_, step());
+      if (work.zeroed) add(Action::zero, step().out).bytes = plan_.slots[step().out].bytes;
+      return copy_blocks(work.copies, step().out, step().in[0]);
+    }
+    if (kind == StepKind::convolve) return convolve(begun_ == at_ ? Part::rest : Part::all);
+    if (kind == StepKind::contract && step().loop) return loop();
+    if (kind == StepKind::contract && operand_in_parts(plan_, step()) >= 0) {
+      for (const BlockProduct& one : part_products(plan_, step())) multiply(one);
+      return;
+    }
+    compute(kernel_work(plan_, step()), step_scratch(plan_, step(), at()));
   }
   Coordinates at() const { return plan_.mesh.coordinates(plan_.process); }
 

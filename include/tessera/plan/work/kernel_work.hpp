@@ -10,7 +10,6 @@
 #include <tessera/plan/work/instruction.hpp>
 #include <tessera/plan/work/row_work.hpp>
 #include <tessera/plan/work/window_work.hpp>
-#include <tessera/plan/work/work_bytes.hpp>
 
 namespace tessera::detail {
 
@@ -116,50 +115,14 @@ inline KernelWork kernel_work(const Plan& plan, const Step& step) {
   const Coordinates at = plan.mesh.coordinates(plan.process);
   const Slot& first = plan.slots[step.in[0]];
   const Slot& out = plan.slots[step.out];
-  switch (step.kind) {
-    case StepKind::contract:
-      return contraction_work(contraction_block(first, plan, at),
-                              contraction_block(plan.slots[step.in[1]], plan, at),
-                              contraction_block(out, plan, at));
-    case StepKind::reduce:
-    case StepKind::moments:
-      return reduce_work(first, out, plan, at);
-    case StepKind::map:
-      return map_work(plan, step, at);
-    case StepKind::find:
-      return find_work(first, out, plan, at);
-    case StepKind::scan:
-    case StepKind::fold:
-      return scan_work(plan, step, at);
-    case StepKind::exp_sum:
-    case StepKind::softmax:
-    case StepKind::log_softmax:
-    case StepKind::normalize:
-      return lines_work(plan, step, at);
-    case StepKind::sort:
-    case StepKind::order:
-    case StepKind::arrange:
-      return sort_work(plan, step, at);
-    case StepKind::exponent:
-    case StepKind::bins:
-    case StepKind::unbin:
-      return bins_work(plan, step, at);
-    case StepKind::reduce_window:
-    case StepKind::select_and_gather:
-      return reduce_window_work(plan, step, at);
-    case StepKind::select_and_scatter:
-      return select_work(plan, step, at);
-    case StepKind::take:
-      return take_work(plan, step, at);
-    case StepKind::scatter:
-      return scatter_work(plan, step, at);
-    case StepKind::one_hot:
-      return one_hot_work(plan, step, at);
-    case StepKind::slide:
-    case StepKind::put:
-      return slide_work(plan, step, at);
-    default:  // of the whole block, or no kernel
-      return {};
-  }
+  if (step.kind == StepKind::contract)
+    return contraction_work(contraction_block(first, plan, at),
+                            contraction_block(plan.slots[step.in[1]], plan, at),
+                            contraction_block(out, plan, at));
+  if (step.kind == StepKind::reduce) return reduce_work(first, out, plan, at);
+  if (step.kind == StepKind::map) return map_work(plan, step, at);
+  KernelCall call;
+  if (step.kind.verb().work != nullptr) step.kind.verb().work(plan, step, at, call);
+  return call.work;  // none: of the whole block, or no kernel
 }
 }  // namespace tessera::detail

@@ -51,47 +51,50 @@ inline LocalFind find_work(const Slot& from, const Slot& to, const Plan& plan,
   return work;
 }
 
-/// Returns the lines of a step's first input along its dimension.
-inline LocalScan lines_work(const Plan& plan, const Step& step, const Coordinates& at) {
+/// Returns the lines of a step's first input along a dimension.
+inline LocalScan lines_work(const Plan& plan, const Step& step, int along, const Coordinates& at) {
   const Extents extents = local_extents(plan.slots[step.in[0]], plan, at);
   LocalScan work;
-  work.n = extents[step.along];
-  for (int d = 0; d < step.along; ++d) work.outer *= extents[d];
-  for (int d = step.along + 1; d < extents.size(); ++d) work.inner *= extents[d];
+  work.n = extents[along];
+  for (int d = 0; d < along; ++d) work.outer *= extents[d];
+  for (int d = along + 1; d < extents.size(); ++d) work.inner *= extents[d];
   return work;
 }
 
-inline LocalScan scan_work(const Plan& plan, const Step& step, const Coordinates& at) {
+/// The settings are those of step::Scan.
+inline LocalScan scan_work(const Plan& plan, const Step& step, int along, ScanOptions options,
+                           int behind, const Coordinates& at) {
   const Slot& x = plan.slots[step.in[0]];
-  LocalScan work = lines_work(plan, step, at);
-  work.reverse = step.scan.reverse;
-  work.exclusive = step.scan.exclusive;
+  LocalScan work = lines_work(plan, step, along, at);
+  work.reverse = options.reverse;
+  work.exclusive = options.exclusive;
   if (step.in.size() > 1) {
-    work.parts = plan.slots[step.in[1]].desc.extents[step.along];
-    const Interval own = block(work.parts, x.desc.sharding[step.along], plan.mesh, at);
+    work.parts = plan.slots[step.in[1]].desc.extents[along];
+    const Interval own = block(work.parts, x.desc.sharding[along], plan.mesh, at);
     work.earlier = work.reverse ? Interval{own.hi, work.parts} : Interval{0, own.lo};
-    if (step.behind > 0) {
+    if (behind > 0) {
       work.parts = 1;
-      work.earlier = {0, work.earlier.size() >= step.behind ? 1 : 0};
+      work.earlier = {0, work.earlier.size() >= behind ? 1 : 0};
     }
   }
   return work;
 }
 
-/// For the steps of a sum in limbs, whose operand is the first slot.
-inline LocalBins bins_work(const Plan& plan, const Step& step, const Coordinates& at) {
+/// For the steps of a sum in limbs, whose operand is the first slot; `back`: from integers to
+/// elements.
+inline LocalBins bins_work(const Plan& plan, const Step& step, bool back, const Coordinates& at) {
   const Slot& x = plan.slots[0];
   const Slot& out = plan.slots[step.out];
   LocalBins work;
   work.count = 1;
   Term kept = plan.slots[step.in[0]].labels;
-  if (step.kind != StepKind::unbin) kept = out.labels;
+  if (!back) kept = out.labels;
   for (int d = 0; d < x.labels.size(); ++d)
     if (!kept.contains(x.labels[d])) work.count = saturating_mul(work.count, x.desc.extents[d]);
   const BinFormat format = bin_format(x.desc.type, work.count);
   work.bits = format.bits;
   work.limbs = format.limbs;
-  if (step.kind == StepKind::unbin)
+  if (back)
     work.rows.kept = local_extents(out, plan, at);
   else
     work.rows = rows_work(x, out, plan, at);

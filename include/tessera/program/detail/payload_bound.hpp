@@ -170,20 +170,11 @@ inline Index least_of_move(const Plan& plan) {
 }  // namespace detail
 
 TESSERA_FUNCTION Index payload_bound(const Plan& plan) {
-  switch (plan.kind) {
-    case OperatorKind::reshard:
-    case OperatorKind::transpose:
-    case OperatorKind::reshape:
-    case OperatorKind::slice:
-    case OperatorKind::pad:
-    case OperatorKind::roll:
-    case OperatorKind::shift:
-    case OperatorKind::reverse:
-    case OperatorKind::concatenate:
-      return detail::least_of_move(plan);
-    default:
-      break;
-  }
+  for (const OperatorKind moving :
+       {OperatorKind::reshard, OperatorKind::transpose, OperatorKind::reshape, OperatorKind::slice,
+        OperatorKind::pad, OperatorKind::roll, OperatorKind::shift, OperatorKind::reverse,
+        OperatorKind::concatenate})
+    if (plan.kind == moving) return detail::least_of_move(plan);
   const Step* product = nullptr;
   for (const Step& step : plan.steps)
     if (step.kind == StepKind::contract) product = &step;

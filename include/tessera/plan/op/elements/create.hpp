@@ -6,6 +6,7 @@
 ///
 ///     ops::Create{{DType::f32, {8, 512}, out}}.plan({}, {mesh, process, options})
 #include <tessera/plan/operation.hpp>
+#include <tessera/plan/step/create.hpp>
 
 namespace tessera::ops {
 
@@ -21,7 +22,7 @@ struct Create {
   constexpr Plan plan(const TensorDescs&, const Planning& on) const {
     detail::PlanBuilder build(kind(), on.mesh, on.process, on.options);
     const Term labels = detail::default_labels(made.rank());
-    const int slot = build.compute(StepKind::create, FixedVector<int, 1>{}, made, labels);
+    const int slot = build.compute(step::Create{}, FixedVector<int, 1>{}, made, labels);
     build.price_copies(1);
     return build.finish(slot, made.sharding);
   }

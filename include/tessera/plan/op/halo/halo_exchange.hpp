@@ -9,8 +9,8 @@
 ///     ops::HaloExchange{{halo, other}, true, true}  // the adjoint in place, of two
 ///
 /// Each process's block is extended by the elements that stencils read beyond it, from the blocks
-/// of as many other processes as needed. program/deep_halo.hpp
-/// plans the halo of several steps at once.
+/// of as many other processes as needed. program/deep_halo.hpp plans the halo of several steps at
+/// once.
 ///
 ///     const Halo halo{{1, 1, Boundary::periodic}, {2, 0, Boundary::none}};   // one a dimension
 ///     Plan p = detail::plan_halo({DType::f64, {100, 60}, Sharding{{0}, {1}}}, halo, mesh, process);

@@ -20,6 +20,7 @@
 #include <tessera/plan/op/indexed/indexed.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/search/factor_search.hpp>
+#include <tessera/plan/step/indexed.hpp>
 
 namespace tessera::detail {
 
@@ -61,7 +62,7 @@ constexpr Plan plan_dynamic_slice(const Term& labels, const Term& along, const T
     PlanBuilder build(OperatorKind::dynamic_slice, mesh, at, options);
     build.plan().reduction = rule.reduction;
     const int held = build.reshard(build.operand(x, labels), choice.shardings[0]);
-    const int slot = build.compute(StepKind::slide, FixedVector<int, 1>{held},
+    const int slot = build.compute(step::Slide{}, FixedVector<int, 1>{held},
                                    {result.type, result.extents, choice.shardings.back()}, window);
     build.plan().steps.back().cost = choice.work;
     return build.finish(build.reshard(slot, out), out);
@@ -90,7 +91,7 @@ constexpr Plan plan_dynamic_update(const Term& labels, const Term& along, const 
     if (in_place) changed = build.operand(x, labels);
     changed = build.reshard(changed, choice.shardings[0]);
     written = build.reshard(written, choice.shardings[1]);
-    const int slot = build.compute(StepKind::put, FixedVector<int, 2>{changed, written},
+    const int slot = build.compute(step::Put{}, FixedVector<int, 2>{changed, written},
                                    {x.type, x.extents, choice.shardings.back()}, labels);
     build.plan().steps.back().cost = choice.work;
     return build.finish(build.reshard(slot, out), out);

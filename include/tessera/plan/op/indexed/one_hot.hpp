@@ -7,6 +7,7 @@
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
+#include <tessera/plan/step/indexed.hpp>
 
 namespace tessera::detail {
 /// Plans a tensor with `one` at the indices (of dimensions `labels` without `along`), along a new
@@ -24,7 +25,7 @@ constexpr Plan plan_one_hot(const Term& labels, char along, DType type, const Te
     if (at >= 0) aligned[at] = out[d];
   }
   const int operand = build.reshard(build.operand(indices, of_indices), aligned);
-  const int slot = build.compute(StepKind::one_hot, FixedVector<int, 1>{operand}, result, labels);
+  const int slot = build.compute(step::OneHot{}, FixedVector<int, 1>{operand}, result, labels);
   return build.finish(slot, out);
 }
 }  // namespace tessera::detail

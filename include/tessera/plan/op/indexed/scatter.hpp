@@ -26,6 +26,7 @@
 #include <tessera/plan/op/indexed/indexed.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/search/factor_search.hpp>
+#include <tessera/plan/step/indexed.hpp>
 
 namespace tessera::detail {
 
@@ -63,9 +64,8 @@ constexpr Plan plan_scatter(const Terms& terms, Reduction reduction, const Tenso
       if (has_operand(terms)) slots[0] = build.convert(slots[0], type);
       slots.back() = build.convert(slots.back(), type);
     }
-    const int slot =
-        build.compute(StepKind::scatter, slots, {type, result.extents, made}, terms.result);
-    build.plan().steps.back().out_of_range = out_of_range;
+    const int slot = build.compute(step::Scatter{{}, out_of_range}, slots,
+                                   {type, result.extents, made}, terms.result);
     build.plan().steps.back().cost = choice.work;
     return build.finish(build.reshard(slot, out, result.type), out);
   };

@@ -17,11 +17,12 @@
 ///
 /// Laws: no communication when no indexed letter is split and the shardings fit; else one
 /// all-reduce of the result, or a reduce-scatter where it is split over those axes, or moves to a
-/// split that no tensor has, where they cost less. A table is
-/// gathered only where it has no more than twice the result's elements (or a contract asks for it).
+/// split that no tensor has, where they cost less. A table is gathered only where it has no more
+/// than twice the result's elements (or a contract asks for it).
 #include <tessera/plan/op/indexed/indexed.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/search/factor_search.hpp>
+#include <tessera/plan/step/indexed.hpp>
 
 namespace tessera::detail {
 
@@ -52,9 +53,8 @@ constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRang
       slots.push_back(build.operand(descs[t], terms.operands[t]));
     for (int t = 0; t < descs.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
     const int taken =
-        build.compute(StepKind::take, slots, {result.type, result.extents, choice.shardings.back()},
-                      terms.result);
-    build.plan().steps.back().out_of_range = out_of_range;
+        build.compute(step::Take{{}, out_of_range}, slots,
+                      {result.type, result.extents, choice.shardings.back()}, terms.result);
     build.plan().steps.back().cost = choice.work;
     return build.finish(build.reshard(taken, out), out);
   };

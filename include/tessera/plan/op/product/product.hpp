@@ -97,7 +97,7 @@ struct ProductMaker {
     }
     product.sharding = product.sharding.with_partial(made.partial, Reduction::sum);
     if (form && !settle(build, inputs, form, loop)) return -1;
-    int slot = build.compute(StepKind::contract, FixedVector<int, 2>{inputs[0], inputs[1]}, product,
+    int slot = build.compute(step::Contract{}, FixedVector<int, 2>{inputs[0], inputs[1]}, product,
                              roles.c);
     if (form) build.loop(loop);
     if (form && !in_order(build, loop)) return -1;

@@ -16,6 +16,7 @@
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
+#include <tessera/plan/step/find.hpp>
 
 namespace tessera::detail {
 
@@ -37,7 +38,7 @@ constexpr Plan plan_arg(const Terms& terms, Reduction reduction, const TensorDes
     in.push_back(build.reshard(local, row.desc.sharding));
     row.desc.sharding = row.desc.sharding.with_partial(open, Reduction::min);
   }
-  int slot = build.compute(StepKind::find, in, row.desc, row.labels);
+  int slot = build.compute(step::Find{}, in, row.desc, row.labels);
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }

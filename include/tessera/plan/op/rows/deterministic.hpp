@@ -9,6 +9,7 @@
 ///
 ///     Plan p = detail::plan_deterministic_sum(parse("bsv->bs"), x, out, mesh, process);
 #include <tessera/plan/builder.hpp>
+#include <tessera/plan/step/bins.hpp>
 #include <tessera/plan/work/bin_format.hpp>
 
 namespace tessera::detail {
@@ -36,19 +37,18 @@ constexpr Plan plan_deterministic_sum(const Terms& terms, const TensorDesc& x, c
   Term cut_labels = row.labels;
   cut_labels.push_back(parts_label);
   const TensorDesc top = cut(format.parts, Reduction::max);
-  int exponent = build.compute(StepKind::exponent, FixedVector<int, 1>{operand}, top, cut_labels);
+  int exponent = build.compute(step::Exponent{}, FixedVector<int, 1>{operand}, top, cut_labels);
   exponent = build.reshard(exponent, top.sharding.finished());
 
   const TensorDesc limbs = cut(format.limbs * format.parts, Reduction::sum);
-  int bins =
-      build.compute(StepKind::bins, FixedVector<int, 2>{operand, exponent}, limbs, cut_labels);
+  int bins = build.compute(step::Bins{}, FixedVector<int, 2>{operand, exponent}, limbs, cut_labels);
   Sharding all_limbs = target;
   all_limbs.dims.push_back({});
   bins = build.reshard(bins, all_limbs);
   exponent = build.reshard(exponent, all_limbs);
 
   TensorDesc sum{x.type, row.desc.extents, target};
-  int slot = build.compute(StepKind::unbin, FixedVector<int, 2>{bins, exponent}, sum, row.labels);
+  int slot = build.compute(step::Unbin{}, FixedVector<int, 2>{bins, exponent}, sum, row.labels);
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }

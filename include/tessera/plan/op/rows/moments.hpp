@@ -5,9 +5,9 @@
 ///
 ///     ops::Moments{parse("bsv->bs"), true, out}         // the variance, then the mean
 ///
-/// Rows that are whole on each process are one
-/// step, which reads memory once. Of split rows the mean is formed first, and joined over the axes
-/// that split them; then the squared distances to it.
+/// Rows that are whole on each process are one step, which reads memory once. Of split rows the
+/// mean is formed first, and joined over the axes that split them; then the squared distances to
+/// it.
 ///
 ///     Plan p = detail::plan_moments(parse("bsv->bs"), true, x, out, mesh, process);
 ///
@@ -17,15 +17,18 @@
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
+#include <tessera/plan/step/moments.hpp>
 
 namespace tessera::detail {
+
+inline constexpr OperatorName moments_operator{"moments"};
 
 /// Plans the variance of x (terms.operands[0]) over what terms.result drops and, `with_mean`, the
 /// mean as a further result; both under `out`.
 constexpr Plan plan_moments(const Terms& terms, bool with_mean, const TensorDesc& x,
                             const Sharding& out, const MeshShape& mesh, int process = 0,
                             const PlanOptions& options = {}) {
-  PlanBuilder build(OperatorKind::moments, mesh, process, options);
+  PlanBuilder build(moments_operator, mesh, process, options);
   build.plan().reduction = Reduction::sum;
   const int operand = build.operand(x, terms.operands[0]);
   const DType computed = facts_of(x.type).compute;
@@ -40,7 +43,7 @@ constexpr Plan plan_moments(const Terms& terms, bool with_mean, const TensorDesc
   }
   TensorDesc squares{part_type(computed), row.desc.extents,
                      row.desc.sharding.with_partial(split, Reduction::sum)};
-  int slot = build.compute(StepKind::moments, in, squares, row.labels);
+  int slot = build.compute(step::Moments{}, in, squares, row.labels);
   if (with_mean && mean < 0) {
     mean = build.temporary(row.desc, row.labels);
     build.plan().steps.back().also.push_back(static_cast<std::int8_t>(mean));
@@ -61,7 +64,7 @@ struct Moments {
   bool with_mean = false;  ///< a further result
   Sharding out = {};
 
-  constexpr OperatorKind kind() const { return OperatorKind::moments; }
+  constexpr OperatorKind kind() const { return detail::moments_operator; }
   constexpr std::string_view name() const { return with_mean ? "mean and variance" : "variance"; }
   constexpr Verdict check(const TensorDescs& x) const {
     if (const Verdict v = detail::check_deterministic(terms, detail::shardings_of(x), out); !v.ok())

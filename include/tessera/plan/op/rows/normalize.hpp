@@ -5,9 +5,9 @@
 ///
 ///     ops::Normalize{detail::norm_terms(3, 3), true, 1e-5, out}        // "abc,c,c->abc"
 ///
-/// Rows that are whole on each
-/// process are one step. Of split rows the means are formed first, unless it is an RMS norm, and
-/// joined over the axes that split them; then the squared distances to them, or to zero.
+/// Rows that are whole on each process are one step. Of split rows the means are formed first,
+/// unless it is an RMS norm, and joined over the axes that split them; then the squared distances
+/// to them, or to zero.
 ///
 ///     Plan p = detail::plan_normalize(terms, true, 1e-5, {x, scale, bias}, out, mesh, process);
 ///
@@ -18,8 +18,47 @@
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
+#include <tessera/plan/step/moments.hpp>
+
+namespace tessera {
+namespace step {
+/// Normalizes each row, along the last dimension of its first input. The inputs are x, its scale,
+/// its bias where it is `biased`, and what is `known` of rows: variances, and means of centred
+/// ones. It writes the norm, one over each row's deviation and, of centred rows, means that are not
+/// known.
+struct Normalize : Verb {
+  static constexpr std::string_view name = "normalize";
+  static constexpr Operations operations = Operations::read;
+  bool centred = true;  ///< about means, else about zero
+  bool biased = false;
+  bool known = false;
+  double epsilon = 0;  ///< is added to variances
+  detail::LocalScan work(const Plan& plan, const Step& step, const Coordinates& at) const {
+    return detail::lines_work(plan, step, plan.slots[step.in[0]].desc.rank() - 1, at);
+  }
+  template <class Self, class Visit> static constexpr void members(Self& self, const Visit& visit) {
+    visit(self.centred);
+    visit(self.biased);
+    visit(self.known);
+    visit(self.epsilon);
+  }
+};
+}  // namespace step
+
+namespace detail {
+/// The functions that the adjoint of a norm asks for, where that of a map asks by operand.
+struct NormPull {
+  enum : int {
+    by_x,        ///< the gradient of x
+    scale_terms  ///< whose sum is the gradient of the scale
+  };
+};
+}  // namespace detail
+}  // namespace tessera
 
 namespace tessera::detail {
+
+inline constexpr OperatorName normalize_operator{"normalize"};
 
 /// Returns the letters of the norm of a tensor of `rank` dimensions, at least one, with 2 or 3
 /// operands.
@@ -42,7 +81,7 @@ constexpr Terms norm_rows(const Terms& terms) {
 constexpr Plan plan_normalize(const Terms& terms, bool centred, double epsilon,
                               const TensorDescs& x, const Sharding& out, const MeshShape& mesh,
                               int process = 0, const PlanOptions& options = {}) {
-  PlanBuilder build(OperatorKind::normalize, mesh, process, options);
+  PlanBuilder build(normalize_operator, mesh, process, options);
   build.plan().reduction = Reduction::sum;
   const int last = x[0].rank() - 1;
   const Term kept = norm_rows(terms).result;
@@ -62,19 +101,17 @@ constexpr Plan plan_normalize(const Terms& terms, bool centred, double epsilon,
     }
     const TensorDesc squares{row.desc.type, row.desc.extents,
                              row.desc.sharding.with_partial(split, Reduction::sum)};
-    const int local = build.compute(StepKind::moments, rows, squares, kept);
-    build.plan().steps.back().centred = centred;
+    const int local = build.compute(step::Moments{{}, centred}, rows, squares, kept);
     in.push_back(build.reshard(local, row.desc.sharding));
     if (centred) in.push_back(mean);
   }
-  int slot = build.compute(StepKind::normalize, in, x[0], terms.result, last);
+  const step::Normalize verb{{}, centred, x.size() > 2, !split.empty(), epsilon};
+  int slot = build.compute(verb, in, x[0], terms.result);
   const auto made = [&] {
     const int more = build.temporary(row.desc, kept);
     build.plan().steps.back().also.push_back(static_cast<std::int8_t>(more));
     return more;
   };
-  build.plan().steps.back().centred = centred;
-  build.plan().steps.back().epsilon = epsilon;
   FixedVector<int, 2> more{made()};
   if (centred) more.push_back(mean < 0 ? made() : mean);
   slot = build.reshard(slot, out);
@@ -91,7 +128,7 @@ struct Normalize {
   double epsilon = 0;   ///< is added to the variance
   Sharding out = {};
 
-  constexpr OperatorKind kind() const { return OperatorKind::normalize; }
+  constexpr OperatorKind kind() const { return detail::normalize_operator; }
   constexpr std::string_view name() const { return centred ? "layer norm" : "RMS norm"; }
   constexpr Verdict check(const TensorDescs& x) const {
     if (x[0].rank() == 0 || terms.result.empty()) return {Rule::norm_of_rows, 0};

@@ -6,12 +6,11 @@
 ///
 ///     ops::Scan{detail::same_terms("bij"), 'j', Reduction::sum, {}, DType::f32, out}
 ///
-/// Each process reduces its block along the
-/// dimension, the totals travel over the axes that split it, and a scan of the block starts from
-/// the join of the totals before it. (Blelloch, Prefix sums and their applications, 1990.) Totals
-/// travel by one all-gather or by doubling, whichever costs less: in round k each part gets, from
-/// the part 2^k before it, the join of 2^k totals. (Hillis and Steele, Data parallel algorithms,
-/// 1986.)
+/// Each process reduces its block along the dimension, the totals travel over the axes that split
+/// it, and a scan of the block starts from the join of the totals before it. (Blelloch, Prefix sums
+/// and their applications, 1990.) Totals travel by one all-gather or by doubling, whichever costs
+/// less: in round k each part gets, from the part 2^k before it, the join of 2^k totals. (Hillis
+/// and Steele, Data parallel algorithms, 1986.)
 ///
 ///     Plan p = detail::plan_scan({'b', 'i', 'j'}, 2, Reduction::sum, {}, x, out, mesh, process);
 ///
@@ -23,6 +22,7 @@
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/search/best_way.hpp>
+#include <tessera/plan/step/scan.hpp>
 #include <tessera/plan/work/bin_format.hpp>
 
 namespace tessera::detail {
@@ -48,11 +48,8 @@ constexpr int join_by_doubling(PlanBuilder& build, int own, int along, bool reve
     region[along].offset = reverse ? by : -by;
     const int got = build.take({own}, {region}, totals, labels, false);
     const auto join = [&](int later) {
-      const int slot =
-          build.compute(StepKind::scan, FixedVector<int, 2>{later, got}, totals, labels, along);
-      build.plan().steps.back().scan.reverse = reverse;
-      build.plan().steps.back().behind = by;
-      return slot;
+      const step::Scan verb{{}, static_cast<std::int8_t>(along), {.reverse = reverse}, by};
+      return build.compute(verb, FixedVector<int, 2>{later, got}, totals, labels);
     };
     before = before < 0 ? got : join(before);
     if (by * 2 < parts) own = join(own);
@@ -68,6 +65,7 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
                             const MeshShape& mesh, int process = 0,
                             const PlanOptions& options = {}) {
   const Index parts = mesh.parts(x.sharding[along]);
+  const auto line = static_cast<std::int8_t>(along);
   Sharding all = x.sharding;  // of the totals where they are gathered
   all[along] = {};
   const auto make = [&](const Sharding& totals_so, int at) {
@@ -88,15 +86,14 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
       Term parted = labels;
       parted[along] = parts_label;
       // A function need not commute: its totals are taken in order.
-      const StepKind total = reduction == Reduction::none ? StepKind::fold : StepKind::reduce;
-      const int own = build.compute(total, FixedVector<int, 1>{operand}, totals, parted, along);
-      build.plan().steps.back().scan = scan;
+      const AnyVerb fold = step::Fold{{{}, line, scan}}, sum = step::Reduce{};
+      const int own = build.compute(reduction == Reduction::none ? fold : sum,
+                                    FixedVector<int, 1>{operand}, totals, parted);
       inputs.push_back(doubles ? join_by_doubling(build, own, along, scan.reverse)
                                : build.reshard(own, all));
     }
-    const int slot = build.compute(StepKind::scan, inputs, joined, labels, along);
-    build.plan().steps.back().scan = scan;
-    build.plan().steps.back().behind = doubles ? 1 : 0;
+    const step::Scan verb{{}, line, scan, doubles ? 1 : 0};
+    const int slot = build.compute(verb, inputs, joined, labels);
     return build.finish(build.reshard(slot, out, type), out);
   };
   BestWay<Sharding> best(options);

@@ -5,9 +5,9 @@
 ///
 ///     ops::Softmax{detail::same_terms("bsv"), 'v', false, out}
 ///
-/// A line that is whole on each
-/// process is one step. Of a split line each process finds the largest element and the sum of the
-/// exponentials, which are joined over the axes that split it, before the step.
+/// A line that is whole on each process is one step. Of a split line each process finds the largest
+/// element and the sum of the exponentials, which are joined over the axes that split it, before
+/// the step.
 ///
 ///     Plan p = detail::plan_softmax({'b', 'v'}, 1, false, x, out, mesh, process);
 ///
@@ -16,17 +16,21 @@
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/operation.hpp>
+#include <tessera/plan/step/softmax.hpp>
 
 namespace tessera::detail {
+
+inline constexpr OperatorName softmax_operator{"softmax"};
 
 /// Plans the softmax of x along dimension `along`, or its logarithm. The sums of half types are
 /// floats.
 constexpr Plan plan_softmax(const Term& labels, int along, bool logarithm, const TensorDesc& x,
                             const Sharding& out, const MeshShape& mesh, int process = 0,
                             const PlanOptions& options = {}) {
-  PlanBuilder build(OperatorKind::softmax, mesh, process, options);
+  PlanBuilder build(softmax_operator, mesh, process, options);
   build.plan().reduction = Reduction::max;
   const int operand = build.operand(x, labels);
+  const auto line = static_cast<std::int8_t>(along);
   FixedVector<int, 3> inputs{operand};
   if (mesh.parts(x.sharding[along]) > 1) {
     const int local = build.reduce(
@@ -38,10 +42,10 @@ constexpr Plan plan_softmax(const Term& labels, int along, bool logarithm, const
                           finished.with_partial(open.sharding.partial, Reduction::sum)};
     const Term row = build.labels(local);
     inputs.push_back(
-        build.reshard(build.compute(StepKind::exp_sum, inputs, sums, row, along), finished));
+        build.reshard(build.compute(step::ExpSum{{{}, line}}, inputs, sums, row), finished));
   }
-  const int slot = build.compute(logarithm ? StepKind::log_softmax : StepKind::softmax, inputs, x,
-                                 labels, along);
+  const AnyVerb plain = step::Softmax{{{}, line}}, logarithms = step::LogSoftmax{{{}, line}};
+  const int slot = build.compute(logarithm ? logarithms : plain, inputs, x, labels);
   return build.finish(build.reshard(slot, out), out);
 }
 }  // namespace tessera::detail
@@ -54,7 +58,7 @@ struct Softmax {
   bool logarithm = false;
   Sharding out = {};
 
-  constexpr OperatorKind kind() const { return OperatorKind::softmax; }
+  constexpr OperatorKind kind() const { return detail::softmax_operator; }
   constexpr std::string_view name() const { return logarithm ? "log-softmax" : "softmax"; }
   constexpr Verdict check(const TensorDescs& x) const {
     if (!is_real(x[0].type)) return {.rule = Rule::function_of_reals, .type = x[0].type};

@@ -6,9 +6,9 @@
 ///
 ///     Plan p = detail::plan_sort({'b', 'v'}, 1, {.descending = true}, {x}, out, mesh, process);
 ///
-/// Lines are moved to the sharding that plan/op/rows/sort_way.hpp chooses
-/// and sorted, and the results are moved to theirs. For the first k, every process may first select
-/// from its own part of a line, so that only k elements of each part move.
+/// Lines are moved to the sharding that plan/op/rows/sort_way.hpp chooses and sorted, and the
+/// results are moved to theirs. For the first k, every process may first select from its own part
+/// of a line, so that only k elements of each part move.
 ///
 ///     ops::Sort{detail::same_terms("bv"), 'v', {.descending = true, .positions = true}, out}
 ///
@@ -20,6 +20,7 @@
 #include <tessera/plan/op/rows/sort_way.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/search/moving_way.hpp>
+#include <tessera/plan/step/sort.hpp>
 
 namespace tessera {
 
@@ -100,14 +101,17 @@ class SortPlanner {
   }
 
   // A step of local work, priced by its comparisons or, for arrange, by its copies.
-  constexpr int step(StepKind kind, const FixedVector<int, 2>& inputs, const TensorDesc& result) {
-    const int slot = build_.compute(kind, inputs, result, labels_, along_);
+  template <class V>
+  constexpr int local(const FixedVector<int, 2>& inputs, const TensorDesc& result) {
+    V verb;
+    verb.along = static_cast<std::int8_t>(along_);
+    verb.descending = task_.descending;
+    const int slot = build_.compute(verb, inputs, result, labels_);
     Plan& plan = build_.plan();
     Step& made = plan.steps.back();
-    made.descending = task_.descending;
     const Coordinates origin(mesh_.rank(), 0);
     made.cost =
-        kind == StepKind::arrange
+        std::is_same_v<V, step::Arrange>
             ? options_.machine.copy(
                   2 * saturating_mul(block_volume(result.extents, result.sharding, mesh_, origin),
                                      static_cast<Index>(size_of(result.type))))
@@ -115,20 +119,20 @@ class SortPlanner {
     return slot;
   }
   constexpr int ordered(const FixedVector<int, 2>& inputs, const TensorDesc& result) {
-    return step(StepKind::order, inputs, {position_, result.extents, result.sharding});
+    return local<step::Order>(inputs, {position_, result.extents, result.sharding});
   }
   /// Returns positions in the type of a result.
   constexpr int widened(int slot) {
     const TensorDesc desc = build_.desc(slot);
     if (desc.type == DType::i64) return slot;
-    const int made = build_.compute(StepKind::widen, FixedVector<int, 1>{slot},
+    const int made = build_.compute(step::Widen{}, FixedVector<int, 1>{slot},
                                     {DType::i64, desc.extents, desc.sharding}, labels_);
     build_.price_copies(1);
     return made;
   }
   constexpr int arranged(int slot, int positions) {
-    return step(
-        StepKind::arrange, {slot, positions},
+    return local<step::Arrange>(
+        {slot, positions},
         {build_.desc(slot).type, build_.desc(positions).extents, build_.desc(positions).sharding});
   }
 
@@ -136,7 +140,7 @@ class SortPlanner {
   constexpr void sort(Slots& slots) {
     const TensorDesc result = limited(x_[0].type, build_.desc(slots[0]).sharding);
     if (!positions_) {
-      slots[0] = step(StepKind::sort, {slots[0]}, result);
+      slots[0] = local<step::Sort>({slots[0]}, result);
       return;
     }
     const int positions = ordered({slots[0]}, result);
@@ -157,7 +161,7 @@ class SortPlanner {
         if (state.size() == 1) state.push_back(positions);
       }
     } else {
-      state.push_back(step(StepKind::sort, {slots[0]}, build_.desc(slots[0])));
+      state.push_back(local<step::Sort>({slots[0]}, build_.desc(slots[0])));
     }
     add_merges(state);
     Slots made;
@@ -169,15 +173,13 @@ class SortPlanner {
   constexpr void add_merges(Slots& state) {
     const TensorDesc keys = build_.desc(state[0]);
     Step step;
-    step.kind = StepKind::communicate;
+    step.set(step::Communicate{{}, static_cast<std::int8_t>(along_), task_.descending});
     step.collective = Collective::exchange;
     step.group = keys.sharding[along_].set();
     const Levels found = levels(step.group, mesh_, options_.machine);
     step.level = found.level();
     step.node = found.node;
     step.merges = true;
-    step.along = static_cast<std::int8_t>(along_);
-    step.descending = task_.descending;
     step.rounds = merge_exchange_rounds(mesh_.group_size(step.group));
     for (int& slot : state) {
       step.in.push_back(static_cast<std::int8_t>(slot));

@@ -12,6 +12,7 @@
 #include <tessera/plan/elementwise.hpp>
 #include <tessera/plan/move/merge_split.hpp>
 #include <tessera/plan/search/factor_search.hpp>
+#include <tessera/plan/work/sort_work.hpp>
 
 namespace tessera::detail {
 

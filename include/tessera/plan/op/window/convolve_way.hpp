@@ -166,7 +166,7 @@ class ConvolveMaker {
     const TensorDesc made{parts, result_.extents, split};
     inputs[1] = kernel;
     for (int& slot : inputs) slot = build.convert(slot, parts);
-    int slot = build.compute(StepKind::convolve, inputs, made, terms_.result);
+    int slot = build.compute(step::Convolve{}, inputs, made, terms_.result);
     if (brings_more(s, way)) {
       // An exchange's price includes its copies; a gather's does not include the copies within the
       // library.

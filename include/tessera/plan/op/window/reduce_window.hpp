@@ -17,6 +17,7 @@
 #include <tessera/plan/op/window/convolution.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/region/window_settings.hpp>
+#include <tessera/plan/step/window.hpp>
 
 namespace tessera::detail {
 
@@ -108,7 +109,7 @@ constexpr Plan plan_reduce_window(Reduction reduction, const WindowList& windows
     TensorDesc made{x.type, windowed_extents(x.extents, windows), work};
     slot = detail::take_window(build, slot, made.extents, windows, RegionDim::Rule::window, work,
                                gathered);
-    slot = build.compute(StepKind::reduce_window, FixedVector<int, 1>{slot}, made, labels);
+    slot = build.compute(step::ReduceWindow{}, FixedVector<int, 1>{slot}, made, labels);
     return build.finish(build.reshard(slot, to), out);
   };
   return detail::cheapest(make, to, from, process, options.contract);
@@ -140,9 +141,9 @@ constexpr Plan plan_select(bool gather, bool greatest, const WindowList& windows
                                 work, gathered);
     other = detail::take_window(build, other, made.extents, windows, gather ? window : readers,
                                 work, gathered);
+    const AnyVerb gathers = step::SelectAndGather{}, scatters = step::SelectAndScatter{};
     const int slot =
-        build.compute(gather ? StepKind::select_and_gather : StepKind::select_and_scatter,
-                      FixedVector<int, 2>{input, other}, made, labels);
+        build.compute(gather ? gathers : scatters, FixedVector<int, 2>{input, other}, made, labels);
     return build.finish(build.reshard(slot, to), out);
   };
   return detail::cheapest(make, to, from, process, options.contract);

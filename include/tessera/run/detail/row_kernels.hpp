@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The kernels of verbs along rows: positions of extreme values, running joins, softmax, moments
+/// and exact sums.
+///
+/// Laws: see run/verb_run.hpp.
+#include <cstdint>
+
+#include <tessera/kernel/bins.hpp>
+#include <tessera/kernel/find.hpp>
+#include <tessera/kernel/moments.hpp>
+#include <tessera/kernel/scan.hpp>
+#include <tessera/kernel/softmax.hpp>
+#include <tessera/plan/step/bins.hpp>
+#include <tessera/plan/step/find.hpp>
+#include <tessera/plan/step/moments.hpp>
+#include <tessera/plan/step/scan.hpp>
+#include <tessera/plan/step/softmax.hpp>
+#include <tessera/run/verb_run.hpp>
+
+namespace tessera::detail {
+
+inline std::int64_t* integers(void* memory) { return static_cast<std::int64_t*>(memory); }
+inline const std::int64_t* integers(const void* memory) {
+  return static_cast<const std::int64_t*>(memory);
+}
+
+inline const bool moments_runs = runs(kernel_of_verb<step::Moments>, [](const VerbRun& run) {
+  // with a mean that is known, or one to write, or neither
+  const Step& step = run.step();
+  void* const mean = step.also.empty() ? nullptr : run.also(0);
+  tessera::detail::moments(run.type(), run.work<LocalReduce>(), run.in(0),
+                           step.in.size() > 1 ? run.in(1) : nullptr, run.scale, mean, run.out(),
+                           step.as<step::Moments>().centred);
+});
+inline const bool find_runs = runs(kernel_of_verb<step::Find>, [](const VerbRun& run) {
+  if (run.kernel.in.size() == 1)
+    return tessera::detail::find_extreme(run.type(), run.plan.reduction, run.work<LocalFind>(),
+                                         run.in(0), run.at.scratch, integers(run.out()));
+  tessera::detail::find(run.type(), run.work<LocalFind>(), run.in(0), run.in(1),
+                        integers(run.out()));
+});
+inline const bool fold_runs = runs(kernel_of_verb<step::Fold>, [](const VerbRun& run) {
+  run.extras.kernel.fold(run.extras.kernel.context, run.work<LocalScan>(), run.in(0), run.out());
+});
+inline const bool scan_runs = runs(kernel_of_verb<step::Scan>, [](const VerbRun& run) {
+  const auto& work = run.work<LocalScan>();
+  if (run.plan.reduction == Reduction::none)
+    return run.extras.kernel.scan(run.extras.kernel.context, work, run.in(0), run.in(1), run.out());
+  tessera::detail::scan(run.type(), run.plan.reduction, work, run.in(0), run.in(1), run.out(),
+                        run.wide());
+});
+inline const bool exp_sum_runs = runs(kernel_of_verb<step::ExpSum>, [](const VerbRun& run) {
+  tessera::detail::exp_sums(run.type(), run.work<LocalScan>(), run.in(0), run.in(1), run.out());
+});
+template <bool Logarithm> void run_softmax(const VerbRun& run) {
+  tessera::detail::softmax(run.type(), Logarithm, run.work<LocalScan>(), run.in(0), run.in(1),
+                           run.in(2), run.out());
+}
+inline const bool softmax_runs = runs(kernel_of_verb<step::Softmax>, &run_softmax<false>);
+inline const bool log_softmax_runs = runs(kernel_of_verb<step::LogSoftmax>, &run_softmax<true>);
+inline const bool exponent_runs = runs(kernel_of_verb<step::Exponent>, [](const VerbRun& run) {
+  tessera::detail::exponents(run.type(), run.work<LocalBins>(), run.in(0), integers(run.out()));
+});
+inline const bool bins_runs = runs(kernel_of_verb<step::Bins>, [](const VerbRun& run) {
+  tessera::detail::bins(run.type(), run.work<LocalBins>(), run.in(0), integers(run.in(1)),
+                        integers(run.out()));
+});
+inline const bool unbin_runs = runs(kernel_of_verb<step::Unbin>, [](const VerbRun& run) {
+  tessera::detail::unbin(run.made().desc.type, run.work<LocalBins>(), run.scale != 1,
+                         integers(run.in(0)), integers(run.in(1)), run.out());
+});
+
+}  // namespace tessera::detail
