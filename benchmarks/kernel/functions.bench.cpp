@@ -8,9 +8,9 @@
 #include <string>
 
 #include <tessera/kernel/functions.hpp>
-#include <tessera/kernel/map.hpp>
-#include <tessera/kernel/moments.hpp>
-#include <tessera/kernel/normalize.hpp>
+#include <tessera/kernel/map/map.hpp>
+#include <tessera/kernel/rows/moments.hpp>
+#include <tessera/kernel/rows/normalize.hpp>
 
 #include "support/kernel_rows.hpp"
 

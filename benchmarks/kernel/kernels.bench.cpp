@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include <tessera/kernel/softmax.hpp>
+#include <tessera/kernel/rows/softmax.hpp>
 
 #include "support/kernel_rows.hpp"
 

@@ -13,8 +13,8 @@
 #include <mpi.h>
 
 #include <tessera/kernel/functions.hpp>
-#include <tessera/kernel/map.hpp>
-#include <tessera/kernel/softmax.hpp>
+#include <tessera/kernel/map/map.hpp>
+#include <tessera/kernel/rows/softmax.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "support/mpi_benchmark.hpp"

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/product/gemm.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/mpi_benchmark.hpp"

@@ -51,9 +51,14 @@ set(plan_op_window_parts check move region work search step)
 set(plan_op_halo_parts check move region work search step op/shape)
 set(program_parts "")
 set(program_choice_parts "")
-set(kernel_parts copy functions)
+set(kernel_parts convolve copy functions indexed map product rows sort window)
 set(kernel_functions_parts "")
 set(kernel_copy_parts "")
+set(kernel_product_parts "")
+set(kernel_map_parts copy functions)
+set(kernel_rows_parts functions)
+set(kernel_indexed_parts copy functions)
+set(kernel_window_parts "")
 set(kernel_sort_parts copy)
 set(kernel_convolve_parts copy)
 set(comm_parts shared mpi)
@@ -80,11 +85,6 @@ set(nn_optimizer_parts "")
 # What does not keep to this yet: a header, and what it includes all the same. One that is mended leaves the list, and none is added.
 set(exceptions
   "program/share.hpp program/choice/detail/read_copies.hpp"
-  "kernel/detail/block_walk.hpp kernel/convolve/convolve_shape.hpp"
-  "kernel/detail/registered.hpp kernel/convolve/convolve.hpp"
-  "kernel/detail/registered.hpp kernel/sort/arrange.hpp"
-  "kernel/detail/registered.hpp kernel/sort/merge.hpp"
-  "kernel/detail/registered.hpp kernel/sort/sort.hpp"
   "comm/environment.hpp comm/mpi/detail/environment.hpp"
   "comm/run_main.hpp comm/mpi/detail/ending.hpp")
 
@@ -108,7 +108,7 @@ set(worlds kokkos mpi blas dnnl cuda simd fmt system)
 set(comm_promises check complaint dry environment ledger loopback/loopback mesh_core mesh_options mpi/transport products run_main
     shared/setting transport wait)
 list(APPEND comm_promises detail/mesh_calls mpi/detail/environment mpi/detail/transport)  # which hold the bodies
-set(kernel_promises fill_index lane map_several use_element)
+set(kernel_promises fill_index lane map/map_several use_element)
 set(plan_promises check/check_boxes check/shape_verdict check/verdict deduce equation kind loop move/memory operation operation_struct plan
     plan_options process_classes region/region_transfer region/shape region/window_settings step/verb text work/contraction work/instruction
     work/instruction_list work/instructions work/loop_work)

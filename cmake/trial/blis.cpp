@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What include/tessera/kernel/detail/blis.hpp needs of BLIS.
+// What include/tessera/kernel/product/detail/blis.hpp needs of BLIS.
 extern "C" {
 void bli_sgemm();
 void bli_dgemm();

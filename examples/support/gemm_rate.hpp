@@ -8,7 +8,7 @@
 #include <chrono>
 #include <vector>
 
-#include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/product/gemm.hpp>
 #include <tessera/tessera.hpp>
 
 namespace support {

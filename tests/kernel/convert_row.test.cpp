@@ -15,7 +15,7 @@
 #include <tessera/kernel/detail/reduce_loops.hpp>
 #include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/functions.hpp>
-#include <tessera/kernel/map.hpp>
+#include <tessera/kernel/map/map.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 using namespace tessera;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: kernel_windows
-// The prototype that kernel/detail/blas.hpp declares in place of oneDNN's header is the header's.
+// The prototype that kernel/product/detail/blas.hpp declares in place of oneDNN's header is the
+// header's.
 #include <doctest/doctest.h>
 
-#include <tessera/kernel/detail/blas.hpp>
+#include <tessera/kernel/product/detail/blas.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
 #include <cstddef>

@@ -14,7 +14,7 @@
 #include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/functions.hpp>
-#include <tessera/kernel/map.hpp>
+#include <tessera/kernel/map/map.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"

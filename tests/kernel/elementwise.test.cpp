@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <tessera/kernel/functions.hpp>
-#include <tessera/kernel/map.hpp>
+#include <tessera/kernel/map/map.hpp>
 
 #include "support/special_values.hpp"
 

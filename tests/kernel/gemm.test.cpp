@@ -5,7 +5,7 @@
 #include <limits>
 #include <thread>
 
-#include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/product/gemm.hpp>
 
 #include "kernel/buffer.hpp"
 

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include <tessera/kernel/functions.hpp>
-#include <tessera/kernel/map.hpp>
-#include <tessera/kernel/map_with_index.hpp>
+#include <tessera/kernel/map/map.hpp>
+#include <tessera/kernel/map/map_with_index.hpp>
 
 #include "kernel/buffer.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <tessera/kernel/detail/registered.hpp>
-#include <tessera/kernel/moments.hpp>
+#include <tessera/kernel/rows/moments.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <tessera/kernel/detail/registered.hpp>
-#include <tessera/kernel/normalize.hpp>
+#include <tessera/kernel/rows/normalize.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"

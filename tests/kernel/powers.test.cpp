@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <tessera/kernel/functions.hpp>
-#include <tessera/kernel/map.hpp>
+#include <tessera/kernel/map/map.hpp>
 
 using namespace tessera;
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/kernel/gemm.hpp>
-#include <tessera/kernel/product_timing.hpp>
+#include <tessera/kernel/product/gemm.hpp>
+#include <tessera/kernel/product/product_timing.hpp>
 
 #include "kernel/buffer.hpp"
 

@@ -3,7 +3,7 @@
 // Running joins by functions that do not commute, cut in parts, against plain loops.
 #include <doctest/doctest.h>
 
-#include <tessera/kernel/scan.hpp>
+#include <tessera/kernel/rows/scan.hpp>
 
 #include "kernel/buffer.hpp"
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include <tessera/kernel/detail/registered.hpp>
-#include <tessera/kernel/softmax.hpp>
+#include <tessera/kernel/rows/softmax.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"

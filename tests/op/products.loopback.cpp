@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <tessera/comm/detail/product_cache.hpp>
-#include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/product/gemm.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/grid.hpp"

@@ -31,7 +31,7 @@
 #include <tessera/comm/mesh_agreement.hpp>
 #include <tessera/comm/staged_call.hpp>
 #include <tessera/comm/transport.hpp>
-#include <tessera/kernel/product_table.hpp>
+#include <tessera/kernel/product/product_table.hpp>
 #include <tessera/kernel/tool_region.hpp>
 
 namespace tessera {

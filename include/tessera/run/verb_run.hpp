@@ -14,7 +14,7 @@
 #include <variant>
 
 #include <tessera/base/error.hpp>
-#include <tessera/kernel/product_table.hpp>
+#include <tessera/kernel/product/product_table.hpp>
 #include <tessera/plan/work/instruction.hpp>
 #include <tessera/run/copy_between.hpp>
 #include <tessera/run/extras.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The measured ways of products (kernel/product_timing.hpp): kept by the program and, for
+/// The measured ways of products (kernel/product/product_timing.hpp): kept by the program and, for
 /// later programs, in a file for each element type.
 ///
 ///     const ProductTable table = known_products();      // measures what is not known
@@ -26,7 +26,7 @@
 #include <tessera/comm/detail/variables.hpp>
 #include <tessera/comm/products.hpp>
 #include <tessera/comm/transport.hpp>
-#include <tessera/kernel/product_timing.hpp>
+#include <tessera/kernel/product/product_timing.hpp>
 
 namespace tessera::detail {
 

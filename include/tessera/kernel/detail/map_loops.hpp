@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The innermost loops of kernel/map.hpp on the host: elements that follow each other, of all
+/// The innermost loops of kernel/map/map.hpp on the host: elements that follow each other, of all
 /// operands.
 ///
 ///     map_loop(fn::Add{}, 256, out, x, y);

@@ -11,24 +11,24 @@
 #include <type_traits>
 
 #include <tessera/kernel/accumulate.hpp>
-#include <tessera/kernel/bins.hpp>
 #include <tessera/kernel/convolve/convolve.hpp>
 #include <tessera/kernel/copy/copy.hpp>
 #include <tessera/kernel/elements.hpp>
-#include <tessera/kernel/find.hpp>
-#include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/indexed/one_hot.hpp>
+#include <tessera/kernel/indexed/scatter.hpp>
+#include <tessera/kernel/indexed/take.hpp>
 #include <tessera/kernel/join.hpp>
 #include <tessera/kernel/narrow.hpp>
-#include <tessera/kernel/one_hot.hpp>
+#include <tessera/kernel/product/gemm.hpp>
 #include <tessera/kernel/reduce.hpp>
-#include <tessera/kernel/reduce_window.hpp>
-#include <tessera/kernel/scan.hpp>
-#include <tessera/kernel/scatter.hpp>
-#include <tessera/kernel/select_scatter.hpp>
+#include <tessera/kernel/rows/bins.hpp>
+#include <tessera/kernel/rows/find.hpp>
+#include <tessera/kernel/rows/scan.hpp>
 #include <tessera/kernel/sort/arrange.hpp>
 #include <tessera/kernel/sort/merge.hpp>
 #include <tessera/kernel/sort/sort.hpp>
-#include <tessera/kernel/take.hpp>
+#include <tessera/kernel/window/reduce_window.hpp>
+#include <tessera/kernel/window/select_scatter.hpp>
 
 namespace tessera::detail {
 

@@ -10,9 +10,9 @@
 #include <tuple>
 #include <utility>
 
-#include <tessera/kernel/map.hpp>
-#include <tessera/kernel/map_by_loop.hpp>
-#include <tessera/kernel/map_with_index.hpp>
+#include <tessera/kernel/map/map.hpp>
+#include <tessera/kernel/map/map_by_loop.hpp>
+#include <tessera/kernel/map/map_with_index.hpp>
 #include <tessera/run/pull_back.hpp>
 
 namespace tessera::detail {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/kernel/map_several.hpp>
+#include <tessera/kernel/map/map_several.hpp>
 #include <tessera/op/elements/dynamic_map.hpp>
 #include <tessera/plan/op/elements/map_several.hpp>
 

@@ -6,8 +6,8 @@
 ///     auto energy = dot(u, v);          // einsum<"ij,ij->">(u, v): a scalar, on every process
 ///     float e = value(dot(u, v));
 ///
-/// Laws: dot(x, y) == sum(x * y), without the product in memory, summed wide (kernel/gemm.hpp);
-/// complex numbers are not conjugated: dot(conj(x), y) does.
+/// Laws: dot(x, y) == sum(x * y), without the product in memory, summed wide
+/// (kernel/product/gemm.hpp); complex numbers are not conjugated: dot(conj(x), y) does.
 #include <tessera/op/product/einsum.hpp>
 #include <tessera/op/reduce.hpp>
 

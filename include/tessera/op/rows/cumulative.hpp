@@ -15,7 +15,7 @@
 #include <limits>
 
 #include <tessera/kernel/functions/exponential.hpp>
-#include <tessera/kernel/scan.hpp>
+#include <tessera/kernel/rows/scan.hpp>
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/elements/named_function.hpp>
 #include <tessera/op/reduce.hpp>

@@ -14,7 +14,7 @@
 #include <optional>
 
 #include <tessera/kernel/functions/normalize.hpp>
-#include <tessera/kernel/normalize.hpp>
+#include <tessera/kernel/rows/normalize.hpp>
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>

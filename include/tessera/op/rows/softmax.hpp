@@ -8,7 +8,7 @@
 /// Laws: rows sum to 1 to rounding; the largest element is subtracted first, so exp does not
 /// overflow. For half types all is computed in float and rounded once, at the end. A row with a
 /// NaN or +infinity, or of -infinities alone, is all NaN, as in PyTorch.
-#include <tessera/kernel/softmax.hpp>
+#include <tessera/kernel/rows/softmax.hpp>
 #include <tessera/op/call/dynamic_call.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include <tessera/kernel/moments.hpp>
+#include <tessera/kernel/rows/moments.hpp>
 #include <tessera/op/elements/arithmetic.hpp>
 #include <tessera/op/elements/cast.hpp>
 #include <tessera/op/elements/dynamic_map.hpp>

@@ -8,9 +8,9 @@
 #include <cstddef>
 
 #include <tessera/kernel/copy/copy.hpp>
-#include <tessera/kernel/one_hot.hpp>
-#include <tessera/kernel/scatter.hpp>
-#include <tessera/kernel/take.hpp>
+#include <tessera/kernel/indexed/one_hot.hpp>
+#include <tessera/kernel/indexed/scatter.hpp>
+#include <tessera/kernel/indexed/take.hpp>
 #include <tessera/plan/step/indexed.hpp>
 #include <tessera/run/verb_run.hpp>
 

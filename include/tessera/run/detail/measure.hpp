@@ -19,7 +19,7 @@
 #include <tessera/kernel/copy/copy.hpp>
 #include <tessera/kernel/fence.hpp>
 #include <tessera/kernel/fill.hpp>
-#include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/product/gemm.hpp>
 #include <tessera/kernel/use_element.hpp>
 #include <tessera/mesh/levels.hpp>
 #include <tessera/plan/op/move/reshard.hpp>

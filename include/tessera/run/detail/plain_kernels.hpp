@@ -7,8 +7,8 @@
 /// Laws: see run/verb_run.hpp.
 #include <cstdint>
 
-#include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/narrow.hpp>
+#include <tessera/kernel/product/gemm.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/plan/step/create.hpp>
 #include <tessera/run/verb_run.hpp>

@@ -7,11 +7,11 @@
 /// Laws: see run/verb_run.hpp.
 #include <cstdint>
 
-#include <tessera/kernel/bins.hpp>
-#include <tessera/kernel/find.hpp>
-#include <tessera/kernel/moments.hpp>
-#include <tessera/kernel/scan.hpp>
-#include <tessera/kernel/softmax.hpp>
+#include <tessera/kernel/rows/bins.hpp>
+#include <tessera/kernel/rows/find.hpp>
+#include <tessera/kernel/rows/moments.hpp>
+#include <tessera/kernel/rows/scan.hpp>
+#include <tessera/kernel/rows/softmax.hpp>
 #include <tessera/plan/step/bins.hpp>
 #include <tessera/plan/step/find.hpp>
 #include <tessera/plan/step/moments.hpp>

@@ -5,8 +5,8 @@
 ///
 /// Laws: see run/verb_run.hpp.
 #include <tessera/kernel/convolve/convolve.hpp>
-#include <tessera/kernel/reduce_window.hpp>
-#include <tessera/kernel/select_scatter.hpp>
+#include <tessera/kernel/window/reduce_window.hpp>
+#include <tessera/kernel/window/select_scatter.hpp>
 #include <tessera/plan/step/window.hpp>
 #include <tessera/run/verb_run.hpp>
 

@@ -15,8 +15,8 @@
 #include <memory>
 #include <vector>
 
+#include <tessera/kernel/convolve/detail/block_walk.hpp>
 #include <tessera/kernel/convolve/detail/convolve_tile.hpp>
-#include <tessera/kernel/detail/block_walk.hpp>
 #include <tessera/kernel/detail/gemm_tiles.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 

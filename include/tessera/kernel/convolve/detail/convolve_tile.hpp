@@ -12,7 +12,7 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/math.hpp>
-#include <tessera/kernel/detail/block_walk.hpp>
+#include <tessera/kernel/convolve/detail/block_walk.hpp>
 #include <tessera/kernel/detail/simd.hpp>
 
 // Without it, g++ 12 keeps the sums in memory at -O2.

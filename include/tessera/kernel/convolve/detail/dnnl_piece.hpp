@@ -10,9 +10,9 @@
 #include <tessera/kernel/convolve/detail/convolve_side.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
+#include <tessera/kernel/convolve/detail/dnnl.hpp>
+#include <tessera/kernel/convolve/detail/feature_rows.hpp>
 #include <tessera/kernel/copy/copy_loops.hpp>
-#include <tessera/kernel/detail/dnnl.hpp>
-#include <tessera/kernel/detail/feature_rows.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 
 namespace tessera::detail {

@@ -5,7 +5,7 @@
 ///
 ///     plain_strides({4, 1, 8, 8}, strides) == features_last({4, 1, 8, 8})   // where both are dense
 #if defined(TESSERA_HAVE_DNNL)
-#include <tessera/kernel/detail/dnnl.hpp>
+#include <tessera/kernel/convolve/detail/dnnl.hpp>
 
 namespace tessera::detail {
 

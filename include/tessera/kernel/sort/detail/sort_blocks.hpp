@@ -17,8 +17,8 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/local_work.hpp>
-#include <tessera/kernel/detail/position_array.hpp>
 #include <tessera/kernel/lane.hpp>
+#include <tessera/kernel/sort/detail/position_array.hpp>
 #include <tessera/kernel/sort/detail/sort_key.hpp>
 
 namespace tessera::detail {

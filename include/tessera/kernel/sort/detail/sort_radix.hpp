@@ -19,8 +19,8 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/local_work.hpp>
 #include <tessera/kernel/detail/launch.hpp>
-#include <tessera/kernel/detail/position_array.hpp>
 #include <tessera/kernel/scratch.hpp>
+#include <tessera/kernel/sort/detail/position_array.hpp>
 #include <tessera/kernel/sort/detail/sort_key.hpp>
 
 namespace tessera::detail {

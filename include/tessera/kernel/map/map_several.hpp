@@ -11,7 +11,7 @@
 /// Laws: results are contiguous and share no memory with operands.
 #include <utility>
 
-#include <tessera/kernel/map.hpp>
+#include <tessera/kernel/map/map.hpp>
 
 namespace tessera {
 

@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <limits>
 
-#include <tessera/kernel/detail/row_pieces.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
+#include <tessera/kernel/rows/detail/row_pieces.hpp>
 
 namespace tessera::detail {
 

@@ -11,8 +11,8 @@
 #include <type_traits>
 
 #include <tessera/base/local_work.hpp>
-#include <tessera/kernel/detail/softmax_parts.hpp>
 #include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/rows/detail/softmax_parts.hpp>
 
 namespace tessera::detail {
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include <tessera/kernel/detail/reduce_device.hpp>
-#include <tessera/kernel/detail/softmax_lines.hpp>
+#include <tessera/kernel/rows/detail/softmax_lines.hpp>
 #include <tessera/kernel/scratch.hpp>
 
 namespace tessera::detail {

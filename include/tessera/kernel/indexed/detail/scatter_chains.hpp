@@ -13,11 +13,11 @@
 #include <algorithm>
 #include <type_traits>
 
-#include <tessera/kernel/detail/index_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/fill.hpp>
+#include <tessera/kernel/indexed/detail/index_box.hpp>
 #include <tessera/kernel/prefetch.hpp>
 
 namespace tessera::detail {

@@ -21,8 +21,8 @@
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
-#include <tessera/kernel/detail/window_rows.hpp>
 #include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/window/detail/window_rows.hpp>
 
 namespace tessera::detail {
 

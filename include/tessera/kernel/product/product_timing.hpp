@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include <tessera/kernel/detail/blas.hpp>
-#include <tessera/kernel/detail/blis.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/elements.hpp>
-#include <tessera/kernel/product_table.hpp>
+#include <tessera/kernel/product/detail/blas.hpp>
+#include <tessera/kernel/product/detail/blis.hpp>
+#include <tessera/kernel/product/product_table.hpp>
 
 namespace tessera::detail {
 

@@ -13,7 +13,7 @@
 ///
 /// Laws: k == 0 gives zeros (or leaves C, with beta 1); with beta 0, the old contents of C do not
 /// matter, NaN or not; integers are exact modulo 2^bits; half types are summed in float and rounded
-/// once. A row times a column (kernel/detail/dot.hpp) is summed in double.
+/// once. A row times a column (kernel/product/detail/dot.hpp) is summed in double.
 #include <algorithm>
 #include <string>
 #include <type_traits>
@@ -21,17 +21,17 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/kernel/detail/blas.hpp>
-#include <tessera/kernel/detail/blis.hpp>
 #include <tessera/kernel/detail/convert_row.hpp>
-#include <tessera/kernel/detail/cublas.hpp>
-#include <tessera/kernel/detail/dot.hpp>
-#include <tessera/kernel/detail/gemm_pieces.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/gemm_tiles.hpp>
-#include <tessera/kernel/detail/row_times_matrix.hpp>
 #include <tessera/kernel/elements.hpp>
-#include <tessera/kernel/product_table.hpp>
+#include <tessera/kernel/product/detail/blas.hpp>
+#include <tessera/kernel/product/detail/blis.hpp>
+#include <tessera/kernel/product/detail/cublas.hpp>
+#include <tessera/kernel/product/detail/dot.hpp>
+#include <tessera/kernel/product/detail/gemm_pieces.hpp>
+#include <tessera/kernel/product/detail/row_times_matrix.hpp>
+#include <tessera/kernel/product/product_table.hpp>
 
 namespace tessera::detail {
 

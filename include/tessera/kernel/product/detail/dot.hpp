@@ -7,10 +7,10 @@
 /// Total. So the bits depend only on the length, never on the number of threads.
 ///
 ///     dot_host<float>(shape, false, a, b, c);   // c[batch] = sum of a[k] b[k]
-#include <tessera/kernel/detail/blas.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_loops.hpp>
+#include <tessera/kernel/product/detail/blas.hpp>
 
 namespace tessera::detail {
 

@@ -12,10 +12,10 @@
 #include <cstdint>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
-#include <tessera/kernel/detail/row_pieces.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/reduce.hpp>
+#include <tessera/kernel/rows/detail/row_pieces.hpp>
 
 namespace tessera::detail {
 

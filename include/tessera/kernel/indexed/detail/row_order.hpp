@@ -8,10 +8,10 @@
 ///     order_tuples(work, box, order);       // row r: places[begin(r)] to places[ends[r] - 1]
 ///
 /// Laws: the order depends only on the indices, not on threads.
-#include <tessera/kernel/detail/index_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/scan_device.hpp>
 #include <tessera/kernel/fill.hpp>
+#include <tessera/kernel/indexed/detail/index_box.hpp>
 
 namespace tessera::detail {
 

@@ -12,8 +12,8 @@
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/scan_device.hpp>
-#include <tessera/kernel/detail/scan_rows.hpp>
 #include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/rows/detail/scan_rows.hpp>
 
 namespace tessera::detail {
 

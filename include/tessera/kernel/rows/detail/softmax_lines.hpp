@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The loops of kernel/softmax.hpp: on the host by strips (softmax_strip.hpp), short lines and half
-/// types in a buffer; on a device a line by each thread, or by each team where its elements follow
-/// each other. Few long lines are cut (softmax_parts.hpp).
+/// The loops of kernel/rows/softmax.hpp: on the host by strips (softmax_strip.hpp), short lines and
+/// half types in a buffer; on a device a line by each thread, or by each team where its elements
+/// follow each other. Few long lines are cut (softmax_parts.hpp).
 #include <limits>
 #include <type_traits>
 
@@ -12,8 +12,8 @@
 #include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/row_teams.hpp>
-#include <tessera/kernel/detail/softmax_strip.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
+#include <tessera/kernel/rows/detail/softmax_strip.hpp>
 
 namespace tessera::detail {
 

@@ -12,15 +12,15 @@
 #include <algorithm>
 #include <type_traits>
 
-#include <tessera/kernel/detail/index_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
-#include <tessera/kernel/detail/row_order.hpp>
-#include <tessera/kernel/detail/scatter_chains.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
+#include <tessera/kernel/indexed/detail/index_box.hpp>
+#include <tessera/kernel/indexed/detail/row_order.hpp>
+#include <tessera/kernel/indexed/detail/scatter_chains.hpp>
 #include <tessera/kernel/prefetch.hpp>
 
 namespace tessera::detail {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The bodies of kernel/map_by_loop.hpp: tiles of the operands, gathered where they do not lie as
-/// the result does.
+/// The bodies of kernel/map/map_by_loop.hpp: tiles of the operands, gathered where they do not lie
+/// as the result does.
 ///
 ///     MapTiles{shape, operands, loop, f, out, in, sizes}.run(begin, end);
-#include <tessera/kernel/map_by_loop.hpp>
+#include <tessera/kernel/map/map_by_loop.hpp>
 
 namespace tessera::detail {
 

@@ -3,7 +3,8 @@
 /// @file
 /// Applies a function elementwise to one to eight operands in one kernel; an operand broadcasts
 /// through stride 0. The function is one of functions.hpp, or any type whose operator() is const
-/// and a KOKKOS_FUNCTION. kernel/map_with_index.hpp has functions that are told where elements lie.
+/// and a KOKKOS_FUNCTION. kernel/map/map_with_index.hpp has functions that are told where elements
+/// lie.
 ///
 ///     // y (2 x 3) = x (2 x 3) + bias (3)
 ///     detail::map(fn::Add{}, detail::LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y, x, bias);
@@ -19,10 +20,10 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/launch.hpp>
-#include <tessera/kernel/detail/map_device.hpp>
 #include <tessera/kernel/detail/map_loops.hpp>
 #include <tessera/kernel/detail/map_shape.hpp>
 #include <tessera/kernel/functions/cast.hpp>
+#include <tessera/kernel/map/detail/map_device.hpp>
 
 namespace tessera::detail {
 

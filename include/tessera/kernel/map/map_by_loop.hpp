@@ -3,7 +3,7 @@
 /// @file
 /// Elementwise kernels on the host of which only a loop over contiguous elements is compiled for
 /// each function; how operands lie is this header's matter, compiled once. For functions of which
-/// many are compiled, such as derivatives; kernel/map.hpp is faster where operands lie in short
+/// many are compiled, such as derivatives; kernel/map/map.hpp is faster where operands lie in short
 /// rows.
 ///
 ///     detail::map_by_loop(work, &TwiceLoop::run, &f, out, in, {sizeof(float), sizeof(float)});
@@ -25,13 +25,13 @@ using ElementLoop = void (*)(const void* f, Index n, void* out, const void* cons
 /// The bytes of an element of each operand, and last of the result.
 using ElementSizes = FixedVector<int, max_dims + 1>;
 
-/// Writes f(in[0][...], in[1][...], ...) to each element of `out`, laid out as kernel/map.hpp says.
-/// Communication: none.
+/// Writes f(in[0][...], in[1][...], ...) to each element of `out`, laid out as kernel/map/map.hpp
+/// says. Communication: none.
 TESSERA_FUNCTION void map_by_loop(const LocalMap& work, ElementLoop loop, const void* f, void* out,
                                   const void* const* in, const ElementSizes& sizes);
 
 }  // namespace tessera::detail
 
 #if TESSERA_BODIES
-#include <tessera/kernel/detail/map_tiles.hpp>
+#include <tessera/kernel/map/detail/map_tiles.hpp>
 #endif

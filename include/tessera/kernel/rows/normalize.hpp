@@ -11,7 +11,7 @@
 /// beside deviations; half types are computed in float and rounded once.
 #include <tessera/kernel/detail/map_loops.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
-#include <tessera/kernel/moments.hpp>
+#include <tessera/kernel/rows/moments.hpp>
 
 namespace tessera::detail {
 

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Applies a function elementwise that is told where each element lies in a tensor of which this is
-/// a block; else as kernel/map.hpp.
+/// a block; else as kernel/map/map.hpp.
 ///
 ///     // x (2 x 3) is the block at (4, 0) of a tensor (8 x 3)
 ///     detail::map_with_index(Mask{}, detail::LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
@@ -14,7 +14,7 @@
 #include <utility>
 
 #include <tessera/kernel/fill_index.hpp>
-#include <tessera/kernel/map.hpp>
+#include <tessera/kernel/map/map.hpp>
 
 namespace tessera::detail {
 
@@ -149,9 +149,9 @@ template <class R, class F, class... T> struct MapWithIndexOnDevice {
   }
 };
 
-/// Writes f(index, in0[...], in1[...], ...) to each element of `out` as kernel/map.hpp's map does,
-/// where index is the element's GlobalIndex: the result is the block at `offset` of a tensor of
-/// `global_extents`. Communication: none.
+/// Writes f(index, in0[...], in1[...], ...) to each element of `out` as kernel/map/map.hpp's map
+/// does, where index is the element's GlobalIndex: the result is the block at `offset` of a tensor
+/// of `global_extents`. Communication: none.
 template <class R, class F, class... T>
 void map_with_index(F f, const LocalMap& work, const Extents& offset, const Extents& global_extents,
                     R* out, const T*... in) {
