@@ -19,7 +19,7 @@ endfunction()
 
 set(rooms "${CMAKE_COMMAND}" -D "ROOT=${WORK}" -P "${ROOT}/cmake/checks/rooms.cmake")
 finds("room 'plan' may not know room 'op'" include/tessera/plan/plan.hpp "#include <tessera/op/product/einsum.hpp>\n" ${rooms})
-finds("'plan/work' may not know 'plan/op'" include/tessera/plan/work/contraction.hpp "#include <tessera/plan/op/rows/scan.hpp>\n" ${rooms})
+finds("'plan/work' may not know 'plan/op/rows'" include/tessera/plan/work/contraction.hpp "#include <tessera/plan/op/rows/scan.hpp>\n" ${rooms})
 finds("'kernel/convolve' may not know 'kernel/sort'" include/tessera/kernel/convolve/convolve.hpp "#include <tessera/kernel/sort/sort.hpp>\n" ${rooms})
 finds("a detail of 'comm/mpi' is for the headers of that folder" include/tessera/comm/dry.hpp
   "#include <tessera/comm/mpi/detail/ending.hpp>\n" ${rooms})
