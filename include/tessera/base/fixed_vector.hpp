@@ -79,6 +79,10 @@ template <class T, int N> class FixedVector {
     for (int i = size_; i < count; ++i) data_[i] = value;
     size_ = count;
   }
+  /// Leaves the first `count` elements, where there are more.
+  constexpr void truncate(int count) {
+    if (count < size_) size_ = count;
+  }
   constexpr int find(const T& value) const {
     for (int i = 0; i < size_; ++i)
       if (data_[i] == value) return i;

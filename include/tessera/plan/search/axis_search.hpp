@@ -131,12 +131,12 @@ template <class Problem> class AxisSearch {
         variants[kept] = variants[i];
         ranks[kept++] = ranks[i];
       }
-      resize(kept);
+      truncate(kept);
     }
-    constexpr void resize(int size) {
-      picks.resize(size);
-      variants.resize(size);
-      ranks.resize(size);
+    constexpr void truncate(int size) {
+      picks.truncate(size);
+      variants.truncate(size);
+      ranks.truncate(size);
     }
   };
 
@@ -178,7 +178,7 @@ template <class Problem> class AxisSearch {
     all.drop_worse_than(all.ranks[first]);
     for (int i = all.best(); all.ranks[i] < goal.rank(); i = all.best())
       if (!follow(all, i)) goal = best_.worth;
-    all.resize(0);
+    all.truncate(0);
   }
   /// Refines the bound of a combination; false when it is exact already.
   constexpr bool follow(Promises& all, int i) {

@@ -152,6 +152,7 @@ TESSERA_FUNCTION std::string explain(const Choice& choice) {
   return tensors + std::to_string(changed) + " split otherwise; " +
          detail::price_text(choice.objective, choice.before) + " before, " +
          detail::price_text(choice.objective, choice.cost) + " after, gap " + gap + " %" +
+         (choice.question->exact() ? "" : " of programs that move tensors and then compute") +
          detail::memory_text(choice) + "\n" + detail::layers_text(choice) + table.text("  ");
 }
 
