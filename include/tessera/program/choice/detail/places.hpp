@@ -47,7 +47,14 @@ class ChoicePlaces : public ChoiceNetwork {
   const Prices& prices() const { return prices_; }
   /// Returns where a tensor may lie, with and without a copy, and where it does.
   const Places& homes(int t) const { return homes_[static_cast<std::size_t>(t)]; }
-  const Home& home(int t, const Assignment& a) const { return homes(t).all[homes(t).at(a)]; }
+  Home home(int t, const Assignment& a) const {
+    Home home = homes(t).all[homes(t).at(a)];
+    const Places& copies = copies_[static_cast<std::size_t>(t)];
+    if (copies.variable < 0) return home;
+    const Sharding& copy = copies.all[copies.at(a)].sharding;
+    if (!(copy == home.sharding)) home.copy = copy;
+    return home;
+  }
   /// Returns the shardings that a tensor itself may have.
   std::vector<Sharding> shardings(int t) const {
     std::vector<Sharding> all;
@@ -82,7 +89,7 @@ class ChoicePlaces : public ChoiceNetwork {
     const ProgramEntry& e = program_.entry(i);
     FixedVector<FixedVector<int, 2>, max_operands> from;
     for (std::size_t k = 0; k < of.operands.size(); ++k) {
-      const Home& at = home(e.operands[static_cast<int>(k)], a);
+      const Home at = home(e.operands[static_cast<int>(k)], a);
       from.push_back({});
       from.back().push_back(of.operands[k].moves->place(at.sharding));
       if (at.copy) from.back().push_back(of.operands[k].moves->place(*at.copy));
@@ -153,28 +160,30 @@ class ChoicePlaces : public ChoiceNetwork {
   /// Where a tensor is read from in each of its places, as numbers of `moves`: its home or its
   /// copy; -1: it has none.
   struct Reads {
+    int variable = -1;  ///< of the places
     MovePrices* moves = nullptr;
     std::vector<int> home = {}, copy = {};
-    bool copy_alone = false;  ///< a copy is read wherever there is one
     std::size_t size() const { return home.size(); }
     /// Returns the move of least price from place `at` to `to`; of equal ones, that from home.
     MovePrices::Move move(std::size_t at, int to) const {
       if (copy[at] < 0) return moves->move(home[at], to);
       const MovePrices::Move other = moves->move(copy[at], to);
-      if (copy_alone) return other;
       const MovePrices::Move& own = moves->move(home[at], to);
       return own.toll <= other.toll ? own : other;
     }
   };
-  /// Where memory is counted, a free tensor that has a copy is read from the copy alone, so that it
-  /// ends where its first reader begins.
+  /// Where memory is counted, a free tensor that may have a copy is read from that alone, which may
+  /// lie where the tensor does: so the tensor itself ends where its first reader begins.
+  bool is_read_from_copy(int t) const {
+    return counts_memory() && is_free(t) && may_be_copied(t) && !options_of_choice_.keep_shardings;
+  }
   Reads reads_of(int t, const TensorDesc& x, const Contract& contract) {
-    Reads reads{&prices_.moves(x, contract)};
-    for (const Home& one : homes(t).all) {
+    const Places& places = is_read_from_copy(t) ? copies_[static_cast<std::size_t>(t)] : homes(t);
+    Reads reads{places.variable, &prices_.moves(x, contract)};
+    for (const Home& one : places.all) {
       reads.home.push_back(reads.moves->place(one.sharding));
       reads.copy.push_back(one.copy ? reads.moves->place(*one.copy) : -1);
     }
-    reads.copy_alone = counts_memory() && is_free(t);
     return reads;
   }
   struct Operator {
@@ -211,7 +220,8 @@ class ChoicePlaces : public ChoiceNetwork {
   }
   std::shared_ptr<Prices> kept_prices_;  ///< which other questions may have, too
   Prices& prices_;
-  std::vector<Places> homes_;  ///< of each tensor
+  /// Of each tensor; copies have places of their own where they alone are read.
+  std::vector<Places> homes_, copies_;
   std::vector<Operator> operators_;
 };
 

@@ -30,6 +30,7 @@ class ChoiceQuestion : public ChoicePlaces {
   void build() {
     exact_ = true;
     homes_.clear();
+    copies_.clear();
     operators_.clear();
     begin();
     for (int t = 0; t < tensors(); ++t) add_tensor(t);
@@ -51,17 +52,21 @@ class ChoiceQuestion : public ChoicePlaces {
     if (is_free(t))
       for (const Sharding& s : pins_.pinned(t) ? pins_.placements(t) : all)
         if (!(s == x.sharding)) lies.push_back(s);
-    if (copied && std::find(all.begin(), all.end(), x.sharding) == all.end())
+    if (copied) {  // as the tensor was recorded first
+      std::erase(all, x.sharding);
       all.insert(all.begin(), x.sharding);
+    }
     Places& homes = homes_.emplace_back();
+    copies_.emplace_back();
     std::vector<Cost> costs;
     for (const Sharding& s : lies) {
       homes.all.push_back({s});
       costs.push_back(0);
     }
+    const bool apart = is_read_from_copy(t);
     for (const Sharding& s : lies)
       for (const Sharding& copy : all) {
-        if (!copied || copy == s) continue;
+        if (!copied || apart || copy == s) continue;
         const Cost toll = toll_to_copy(t, s, copy);
         if (!is_feasible(toll)) continue;
         homes.all.push_back({s, copy});
@@ -69,6 +74,18 @@ class ChoiceQuestion : public ChoicePlaces {
       }
     if (homes.all.size() > 1 || !(lies[0] == x.sharding))
       homes.variable = network_.add_variable(costs);
+    if (apart) add_copies(t, all);
+  }
+  /// Adds the places of a tensor's copy, which are its own.
+  void add_copies(int t, const std::vector<Sharding>& all) {
+    Places& copies = copies_.back();
+    for (const Sharding& copy : all) copies.all.push_back({copy});
+    copies.variable = network_.add_variable(std::vector<Cost>(all.size(), 0));
+    std::vector<Cost> costs;
+    for (const Home& home : homes(t).all)
+      for (const Sharding& copy : all)
+        costs.push_back(copy == home.sharding ? 0 : toll_to_copy(t, home.sharding, copy));
+    add_pair(homes(t).variable, copies.variable, costs);
   }
   /// A result lies as the argument whose place it takes.
   void add_tie(int argument, int result) {
@@ -87,21 +104,45 @@ class ChoiceQuestion : public ChoicePlaces {
         ends_with(last, t))
       life.end = TensorLives::works(last);
     const int made = TensorLives::moves_in(life.first_reader);
-    const Reads reads = reads_of(t, program_.tensor(t).desc, {});
-    std::vector<Index> at_first, making, later;
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-      const Home& home = homes(t).all[i];
-      const Index own = program_.tensor(t).adopted ? 0 : bytes_of(t, home.sharding);
-      at_first.push_back(own);
-      later.push_back(home.copy ? bytes_of(t, *home.copy) + (reads.copy_alone ? 0 : own) : own);
-      making.push_back(own);
-      if (home.copy && counts_moves(life.first_reader, t))
-        making.back() += reads.moves->move(reads.home[i], reads.copy[i]).held;
+    const Places& home = homes(t);
+    std::vector<Index> own;
+    for (const Home& one : home.all)
+      own.push_back(program_.tensor(t).adopted ? 0 : bytes_of(t, one.sharding));
+    if (!may_be_copied(t) || options_of_choice_.keep_shardings)
+      return hold(home.variable, life.begin, life.end, own);
+    if (is_read_from_copy(t)) return add_memory_apart(t, life, own);
+    MovePrices& moves = prices_.moves(program_.tensor(t).desc, {});
+    std::vector<Index> making(own.size(), 0), later(own.size(), 0);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const Home& one = home.all[i];
+      if (!one.copy) continue;
+      if (counts_moves(life.first_reader, t))
+        making[i] = moves.move(moves.place(one.sharding), moves.place(*one.copy)).held;
+      later[i] = bytes_of(t, *one.copy);
     }
-    if (!may_be_copied(t)) return hold(homes(t).variable, life.begin, life.end, at_first);
-    hold(homes(t).variable, life.begin, made, at_first);
-    hold(homes(t).variable, made, made + 1, making);
-    hold(homes(t).variable, made + 1, life.end, later);
+    hold(-1, life.begin, life.end, own);  // it is stated, and lies in one place
+    hold(home.variable, made, made + 1, making);
+    hold(home.variable, made + 1, life.end, later);
+  }
+  /// The same of a tensor whose copy is read in its place; `own`: what it takes up itself.
+  void add_memory_apart(int t, const TensorLives::Life& life, const std::vector<Index>& own) {
+    const Places& home = homes(t);
+    const int made = TensorLives::moves_in(life.first_reader);
+    MovePrices& moves = prices_.moves(program_.tensor(t).desc, {});
+    const Reads copies = reads_of(t, program_.tensor(t).desc, {});
+    if (counts_moves(life.first_reader, t)) {
+      const Carried making =
+          add_carried(home.variable, home.all.size(), copies.variable, numbers_of(copies.home),
+                      [&](std::size_t h, int c) -> MovePrices::Move {
+                        const int to = copies.home[static_cast<std::size_t>(c)];
+                        return {0, moves.move(moves.place(home.all[h].sharding), to).held};
+                      });
+      hold(making.variable, made, made + 1, making.held);
+    }
+    std::vector<Index> copied;
+    for (const int to : copies.home) copied.push_back(bytes_of(t, moves.sharding(to)));
+    hold(home.variable, life.begin, made + 1, own);
+    hold(copies.variable, made + 1, life.end, copied);
   }
   /// Returns a plan's peak on process 0: all processes ask the same question.
   static Index peak_on_first(Plan plan) {
@@ -128,10 +169,10 @@ class ChoiceQuestion : public ChoicePlaces {
         moving.push_back(move.held);
         moved.push_back(move.held > 0 ? bytes_of(t, reads.moves->sharding(to)) : 0);
       }
-      add_pair(homes(t).variable, -1, costs);
+      add_pair(reads.variable, -1, costs);
       if (!counts_memory()) continue;
-      hold(homes(t).variable, TensorLives::moves_in(i), TensorLives::works(i), moving);
-      hold(homes(t).variable, TensorLives::works(i), TensorLives::moves_home(i), moved);
+      hold(reads.variable, TensorLives::moves_in(i), TensorLives::works(i), moving);
+      hold(reads.variable, TensorLives::works(i), TensorLives::moves_home(i), moved);
     }
   }
   void add_move(const ProgramEntry& e) {
@@ -149,17 +190,17 @@ class ChoiceQuestion : public ChoicePlaces {
       if (makes_own(e) && one.toll == 0) one.toll = infeasible;
       return one;
     };
-    const int from = homes(t).variable, made = homes(e.result).variable;
+    const int made = homes(e.result).variable;
     const int i = static_cast<int>(operators_.size()) - 1;
     if (counts_moves(i, t)) {
-      const Carried carried = add_carried(from, reads.size(), made, targets, move);
+      const Carried carried = add_carried(reads.variable, reads.size(), made, targets, move);
       return hold(carried.variable, TensorLives::works(i), TensorLives::moves_home(i),
                   carried.held);
     }
     std::vector<Cost> costs;
     for (std::size_t at = 0; at < reads.size(); ++at)
       for (const int target : targets) costs.push_back(move(at, target).toll);
-    add_pair(from, made, costs);
+    add_pair(reads.variable, made, costs);
   }
   /// Returns whether an operator of one tensor, which may move elements as it works, is priced by
   /// its plans from every place to every other.
@@ -277,22 +318,23 @@ class ChoiceQuestion : public ChoicePlaces {
       if (same_move(i, k, w)) return {0, 0};
       return reads.move(at, of.operands[k].to[w]);
     };
-    if (counts_moves(i, t)) return carry(i, k, t, move);
+    if (counts_moves(i, t)) return carry(i, k, t, reads, move);
     std::vector<Cost> costs;
     costs.reserve(reads.size() * of.ways->size());
     for (std::size_t at = 0; at < reads.size(); ++at)
       for (std::size_t w = 0; w < of.ways->size(); ++w) costs.push_back(move(at, w).toll);
-    add_pair(homes(t).variable, of.variable, costs);
+    add_pair(reads.variable, of.variable, costs);
   }
   /// Adds the moves of operand k, and what they take up.
-  template <class Move> void carry(int i, std::size_t k, int t, const Move& move) {
+  template <class Move>
+  void carry(int i, std::size_t k, int t, const Reads& reads, const Move& move) {
     const Operator& of = operators_[static_cast<std::size_t>(i)];
     std::vector<int> to = of.operands[k].to;
     for (std::size_t w = 0; w < to.size(); ++w)
       if (same_move(i, k, w)) to[w] = -1;  // a target of its own
     const Targets targets = targets_of(to);
     const Carried carried =
-        add_carried(homes(t).variable, homes(t).all.size(), of.variable, targets.of_way,
+        add_carried(reads.variable, reads.size(), of.variable, targets.of_way,
                     [&](std::size_t place, int target) {
                       return move(place, targets.way[static_cast<std::size_t>(target)]);
                     });
