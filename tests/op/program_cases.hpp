@@ -19,6 +19,7 @@
 
 #include <tessera/grad.hpp>
 #include <tessera/op/compile.hpp>
+#include <tessera/program/peak.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/enumerate.hpp"
