@@ -84,12 +84,12 @@ class ChoiceSearch {
   /// The question first leaves out what moves take up, and so asks for too little memory. Where the
   /// answer's Program exceeds the limit, its moves are counted, which makes the question exact for
   /// the operators there; what is missing still, such as the memory of other processes, is taken
-  /// off the limit, by halves where too much was. All answers together take
-  /// three times the steps that one may.
+  /// off the limit, by halves where too much was. Once the answers have taken three times the steps
+  /// that one may, each further one takes an eighth.
   void make_within() {
     Index flops = options_.flops_limit, memory = options_.memory_limit, kept = memory;
     bool raised = false;
-    for (int tries = 0; tries < 12 && left_ > 0; ++tries) {
+    for (int tries = 0; tries < 12; ++tries) {
       if (!solve_question(flops != options_.flops_limit || memory != options_.memory_limit)) {
         if (memory < kept) {
           memory += (kept - memory + 1) / 2;
@@ -139,7 +139,7 @@ class ChoiceSearch {
 
   /// Returns whether an assignment is found. One within corrected limits says nothing of others.
   bool solve_question(bool corrected = false) {
-    solving_.steps = std::min(left_, options_.steps);
+    solving_.steps = std::max(std::min(left_, options_.steps), options_.steps / 8);
     choice_.solution = solve(question_->network(), solving_);
     left_ -= std::min(left_, choice_.solution.statistics.steps);
     if (!corrected) choice_.bound = add_costs(choice_.solution.bound, question_->fixed());
@@ -189,7 +189,7 @@ class ChoiceSearch {
   PlanOptions planning_;
   ChooseOptions options_;
   SolveOptions solving_;
-  std::uint64_t left_ = 0;  ///< steps, of all answers
+  std::uint64_t left_ = 0;  ///< steps, of all answers, before they become short
   std::shared_ptr<ChoiceQuestion> question_;
   Choice choice_;
   Assignment assignment_;
