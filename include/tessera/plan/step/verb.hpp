@@ -54,18 +54,20 @@ struct VerbFacts {
   detail::RunKernel* run = nullptr;
 };
 
-/// Which verb a step has.
+/// Which verb a step has. One that is not told takes a slice, and has no facts: so a step is made
+/// in code for devices, too, which may not have the address of a variable of the host.
 class StepKind {
  public:
+  constexpr StepKind() = default;
   constexpr explicit StepKind(const VerbFacts& facts) : facts_(&facts) {}
   static const StepKind slice, copy, communicate, permute, diagonal, contract, reduce, map, round,
       widen, convolve;
 
-  constexpr const VerbFacts& verb() const { return *facts_; }
+  constexpr const VerbFacts& verb() const;
   constexpr bool operator==(const StepKind&) const = default;
 
  private:
-  const VerbFacts* facts_;
+  const VerbFacts* facts_ = nullptr;
 };
 /// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) { return kind.verb().name; }
@@ -204,6 +206,11 @@ struct Convolve : Verb {
   static constexpr bool reads_gaps = true;
 };
 }  // namespace step
+
+template <> inline constexpr StepKind step_kind<step::Slice>{};
+constexpr const VerbFacts& StepKind::verb() const {
+  return facts_ == nullptr ? detail::facts_of_verb<step::Slice> : *facts_;
+}
 
 inline constexpr StepKind StepKind::slice = step_kind<step::Slice>;
 inline constexpr StepKind StepKind::copy = step_kind<step::Copy>;
