@@ -69,7 +69,7 @@ struct ScanOptions {
 };
 
 struct Step {
-  StepKind kind = StepKind::slice;
+  StepKind kind;
   detail::VerbSettings settings{};                 ///< those of its verb, packed
   Collective collective = Collective::all_gather;  ///< for a step that communicates
   AxisSet group;                                   ///< the axes over which it communicates
@@ -126,17 +126,11 @@ struct Step {
 namespace detail {
 template <class V>
 constexpr Index flops_of_verb(const Plan& plan, const Step& step, const Coordinates& at) {
-  if constexpr (__is_empty(V))
-    return V{}.flops(plan, step, at);
-  else
-    return detail::unpacked<V>(step.settings).flops(plan, step, at);
+  return step.as<V>().flops(plan, step, at);
 }
 template <class V>
 constexpr Index scratch_of_verb(const Plan& plan, const Step& step, const Coordinates& at) {
-  if constexpr (__is_empty(V))
-    return V{}.scratch(plan, step, at);
-  else
-    return detail::unpacked<V>(step.settings).scratch(plan, step, at);
+  return step.as<V>().scratch(plan, step, at);
 }
 }  // namespace detail
 

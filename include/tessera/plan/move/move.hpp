@@ -15,7 +15,7 @@
 namespace tessera::detail {
 
 struct Move {
-  StepKind kind = StepKind::slice;
+  StepKind kind;  ///< a slice, or communication
   Collective collective = Collective::all_gather;
   AxisSet group;
   Sharding to;
@@ -113,8 +113,8 @@ constexpr Move classify(const Extents& extents, const Sharding& from, const Shar
   const detail::Difference diff = detail::difference(from, to);
   Move move;
   move.to = to;
+  move.kind = diff.leaving.empty() ? StepKind::slice : StepKind::communicate;
   if (diff.leaving.empty()) return move;  // no axis leaves: a slice of local elements
-  move.kind = StepKind::communicate;
   move.group = diff.leaving;
   if (diff.arriving.empty()) {
     move.collective = Collective::all_gather;

@@ -10,6 +10,13 @@
 #include <tessera/plan/work/instruction.hpp>
 #include <tessera/plan/work/sort_work.hpp>
 
+namespace tessera::detail {
+constexpr Index sort_scratch(const LocalSort& work, const Plan& plan, const Step& step) {
+  return work.scratch_bytes(static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)),
+                            step.in.size() > 1);
+}
+}  // namespace tessera::detail
+
 namespace tessera::step {
 
 struct Sort : Verb {
@@ -27,9 +34,7 @@ struct Sort : Verb {
         length(out));
   }
   constexpr Index scratch(const Plan& plan, const Step& step, const Coordinates& at) const {
-    return work(plan, step, at)
-        .scratch_bytes(static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)),
-                       step.in.size() > 1);
+    return detail::sort_scratch(work(plan, step, at), plan, step);
   }
   constexpr detail::LocalSort work(const Plan& plan, const Step& step,
                                    const Coordinates& at) const {
@@ -43,9 +48,7 @@ struct Sort : Verb {
 struct Order : Sort {
   static constexpr std::string_view name = "order";
   constexpr Index scratch(const Plan& plan, const Step& step, const Coordinates& at) const {
-    return work(plan, step, at)
-        .scratch_bytes(static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)),
-                       step.in.size() > 1);
+    return detail::sort_scratch(work(plan, step, at), plan, step);
   }
   constexpr detail::LocalSort work(const Plan& plan, const Step& step,
                                    const Coordinates& at) const {

@@ -14,7 +14,8 @@
 /// at); and members(self, visit), which visits each of its settings, four at most.
 ///
 /// Laws: after step.set(verb), step.as<V>() has the settings of verb. The kernel of a verb is set
-/// before main by the header that has it (run/verb_run.hpp); nothing else of its facts changes.
+/// before main by the header that has it (run/verb/verb_run.hpp); nothing else of its facts
+/// changes.
 #include <bit>
 #include <cstdint>
 #include <string_view>
@@ -54,8 +55,8 @@ struct VerbFacts {
   detail::RunKernel* run = nullptr;
 };
 
-/// Which verb a step has. One that is not told takes a slice, and has no facts: so a step is made
-/// in code for devices, too, which may not have the address of a variable of the host.
+/// Which verb a step has; none, where it has not been told. So a step can be made in code for
+/// devices, which may not have the address of a variable of the host.
 class StepKind {
  public:
   constexpr StepKind() = default;
@@ -63,7 +64,8 @@ class StepKind {
   static const StepKind slice, copy, communicate, permute, diagonal, contract, reduce, map, round,
       widen, convolve;
 
-  constexpr const VerbFacts& verb() const;
+  /// Returns the facts of the verb. Precondition: there is one.
+  constexpr const VerbFacts& verb() const { return *facts_; }
   constexpr bool operator==(const StepKind&) const = default;
 
  private:
@@ -108,11 +110,10 @@ struct UnpackSetting {
     member = static_cast<M>(static_cast<std::int64_t>(from.words[k++]));
   }
 };
-/// Precondition: V has settings.
 template <class V> constexpr V unpacked(const VerbSettings& settings) {
   V verb{};
   int k = 0;
-  V::members(verb, UnpackSetting{settings, k});
+  if constexpr (!__is_empty(V)) V::members(verb, UnpackSetting{settings, k});
   return verb;
 }
 
@@ -206,11 +207,6 @@ struct Convolve : Verb {
   static constexpr bool reads_gaps = true;
 };
 }  // namespace step
-
-template <> inline constexpr StepKind step_kind<step::Slice>{};
-constexpr const VerbFacts& StepKind::verb() const {
-  return facts_ == nullptr ? detail::facts_of_verb<step::Slice> : *facts_;
-}
 
 inline constexpr StepKind StepKind::slice = step_kind<step::Slice>;
 inline constexpr StepKind StepKind::copy = step_kind<step::Copy>;

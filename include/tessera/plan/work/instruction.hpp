@@ -126,10 +126,7 @@ inline Index peak_bytes(const Instructions& list) {
 namespace detail {
 template <class V>
 void work_of_verb(const Plan& plan, const Step& step, const Coordinates& at, KernelCall& call) {
-  if constexpr (__is_empty(V))
-    call.work = KernelWork(V{}.work(plan, step, at));
-  else
-    call.work = KernelWork(detail::unpacked<V>(step.settings).work(plan, step, at));
+  call.work = KernelWork(step.as<V>().work(plan, step, at));
 }
 
 /// Returns the bytes of the lists.
