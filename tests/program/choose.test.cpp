@@ -108,6 +108,19 @@ Program decoder(const DecoderRules& rules) {
 
 }  // namespace
 
+TEST_CASE("a sharding is a placement where the list of them has it") {
+  for (const MeshShape& mesh : support::meshes(8, 3))
+    for (const Extents& extents : {Extents{6, 4}, Extents{1, 5}, Extents{3, 0}}) {
+      const std::vector<Sharding> all = detail::placements(extents, mesh);
+      for (const Reduction kind : {Reduction::none, Reduction::sum})
+        for (const Sharding& s : support::shardings(2, mesh.rank(), kind)) {
+          CAPTURE(to_string(s, AxisNames{"data", "model", "third"}));
+          const bool listed = std::find(all.begin(), all.end(), s) != all.end();
+          CHECK(detail::is_placement(s, extents, mesh) == listed);
+        }
+    }
+}
+
 TEST_CASE("a limit on flops or memory is kept where a choice can keep it") {
   Random random(38);
   int kept = 0;

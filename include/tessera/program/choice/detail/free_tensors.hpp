@@ -36,7 +36,8 @@ class FreeTensors : protected ProgramEdit {
   /// Returns whether several operators read a tensor, which nobody writes, so that a copy of it
   /// may serve them.
   bool may_be_copied(int t) const {
-    return readers_[static_cast<std::size_t>(t)] > 1 && !alone_[static_cast<std::size_t>(t)];
+    return !options_of_choice_.keep_shardings && readers_[static_cast<std::size_t>(t)] > 1 &&
+           !alone_[static_cast<std::size_t>(t)];
   }
   /// Returns whether an operator has ways, and is not left as it was recorded.
   bool is_open(const ProgramEntry& e) const {

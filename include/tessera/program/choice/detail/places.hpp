@@ -174,9 +174,7 @@ class ChoicePlaces : public ChoiceNetwork {
   };
   /// Where memory is counted, a free tensor that may have a copy is read from that alone, which may
   /// lie where the tensor does: so the tensor itself ends where its first reader begins.
-  bool is_read_from_copy(int t) const {
-    return counts_memory() && is_free(t) && may_be_copied(t) && !options_of_choice_.keep_shardings;
-  }
+  bool is_read_from_copy(int t) const { return counts_memory() && is_free(t) && may_be_copied(t); }
   Reads reads_of(int t, const TensorDesc& x, const Contract& contract) {
     const Places& places = is_read_from_copy(t) ? copies_[static_cast<std::size_t>(t)] : homes(t);
     Reads reads{places.variable, &prices_.moves(x, contract)};

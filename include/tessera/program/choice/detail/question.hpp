@@ -45,7 +45,7 @@ class ChoiceQuestion : public ChoicePlaces {
  private:
   void add_tensor(int t) {
     const TensorDesc& x = program_.tensor(t).desc;
-    const bool copied = may_be_copied(t) && !options_of_choice_.keep_shardings;
+    const bool copied = may_be_copied(t);
     std::vector<Sharding> lies, all;
     if (!is_free(t) || pins_.allow(t, x.sharding)) lies.push_back(x.sharding);
     if (is_free(t) || copied) all = placements(x.extents, program_.mesh);
@@ -108,8 +108,7 @@ class ChoiceQuestion : public ChoicePlaces {
     std::vector<Index> own;
     for (const Home& one : home.all)
       own.push_back(program_.tensor(t).adopted ? 0 : bytes_of(t, one.sharding));
-    if (!may_be_copied(t) || options_of_choice_.keep_shardings)
-      return hold(home.variable, life.begin, life.end, own);
+    if (!may_be_copied(t)) return hold(home.variable, life.begin, life.end, own);
     if (is_read_from_copy(t)) return add_memory_apart(t, life, own);
     MovePrices& moves = prices_.moves(program_.tensor(t).desc, {});
     std::vector<Index> making(own.size(), 0), later(own.size(), 0);

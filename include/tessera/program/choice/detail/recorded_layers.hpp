@@ -105,10 +105,7 @@ class RecordedLayers {
  private:
   void note(const Again& again, const Program& made) {
     ++recorded_;
-    Facts one{peak_over_processes(made), 0};
-    for (const ProgramEntry& e : made.entries())
-      one.cost = add_costs(one.cost, prices_.of(*e.plan));
-    facts_[again] = one;
+    facts_[again] = {peak_over_processes(made), prices_.of(made)};
   }
   /// Prices each kind by its last layer kept alone, and by its first one run again alone: which of
   /// the two decides about the peak depends on where that is.

@@ -49,11 +49,10 @@ class ChoiceSearch {
         options_(options),
         question_(std::make_shared<ChoiceQuestion>(program, planning, options)) {
     solving_.enough = 2;
-    left_ = options.steps > std::numeric_limits<std::uint64_t>::max() / 3 ? options.steps
-                                                                          : 3 * options.steps;
+    left_ = 3 * std::min(options.steps, std::numeric_limits<std::uint64_t>::max() / 3);
     choice_.objective = options.objective;
     choice_.program = program;
-    choice_.cost = choice_.before = price_of(program);
+    choice_.cost = choice_.before = question_->prices().of(program);
     for (const ProgramTensor& t : program.tensors()) choice_.chosen.push_back(t.desc.sharding);
     for (std::size_t t = 0; t < program.tensors().size(); ++t)
       choice_.free.push_back(question_->is_free(static_cast<int>(t)));
@@ -155,7 +154,7 @@ class ChoiceSearch {
   bool offer(Program made, const Assignment& assignment) {
     const Use use = use_of(made);
     choice_.least_peak = std::min(choice_.least_peak, use.peak);
-    const Cost cost = price_of(made);
+    const Cost cost = question_->prices().of(made);
     const bool keeps = keeps_limits(use);
     if (keeps && (!choice_.found || cost < choice_.cost)) {
       choice_.found = true;
@@ -178,12 +177,6 @@ class ChoiceSearch {
       if (spread.entries[i].peak.most > options_.memory_limit)
         more = question_->count_moves(origins[i]) || more;
     return more;
-  }
-  Cost price_of(const Program& p) const {
-    Cost cost = 0;
-    for (const ProgramEntry& e : p.entries())
-      cost = add_costs(cost, question_->prices().of(*e.plan));
-    return cost;
   }
 
   PlanOptions planning_;

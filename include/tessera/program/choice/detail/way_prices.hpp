@@ -102,6 +102,12 @@ class Prices {
     if (objective_ == Objective::time) return plan.cost;
     return saturating_add(saturating_mul(plan.payload_bytes(), 1 << 12), plan.cost >> 20);
   }
+  /// Returns the price of a Program: that of its plans.
+  Cost of(const Program& program) const {
+    Cost cost = 0;
+    for (const ProgramEntry& e : program.entries()) cost = add_costs(cost, of(*e.plan));
+    return cost;
+  }
   /// Returns the flops of a plan on process 0.
   static Index flops_of(Plan plan) {
     if (plan.process != 0) move_to_process(plan, 0);
