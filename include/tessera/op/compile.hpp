@@ -29,8 +29,8 @@
 #include <vector>
 
 #include <tessera/program/choice/difference.hpp>
+#include <tessera/program/choice/layers_as_chosen.hpp>
 #include <tessera/program/explain.hpp>
-#include <tessera/run/layers_as_chosen.hpp>
 #include <tessera/run/structures.hpp>
 #include <tessera/run/taker.hpp>
 

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include <tessera/program/choice.hpp>
-#include <tessera/run/layers_as_chosen.hpp>
+#include <tessera/program/choice/layers_as_chosen.hpp>
 #include <tessera/run/plan_cache.hpp>
 #include <tessera/run/plan_of.hpp>
 #include <tessera/tensor/tree.hpp>

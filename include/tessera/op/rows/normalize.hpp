@@ -20,7 +20,7 @@
 #include <tessera/op/call/result.hpp>
 #include <tessera/op/elements/map_runner.hpp>
 #include <tessera/plan/op/rows/normalize.hpp>
-#include <tessera/run/verb_run.hpp>
+#include <tessera/run/verb/verb_run.hpp>
 
 namespace tessera {
 namespace detail {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The kernels of a list: each is its verb's (run/verb_run.hpp). run/execute.hpp moves and
+/// The kernels of a list: each is its verb's (run/verb/verb_run.hpp). run/execute.hpp moves and
 /// copies.
 ///
 ///     detail::compute(plan, kernel, extras, scale, memory, mesh.products());
 #include <string>
 
-#include <tessera/run/detail/indexed_kernels.hpp>
-#include <tessera/run/detail/plain_kernels.hpp>
-#include <tessera/run/detail/row_kernels.hpp>
-#include <tessera/run/detail/sort_kernels.hpp>
-#include <tessera/run/detail/window_kernels.hpp>
+#include <tessera/run/verb/indexed_kernels.hpp>
+#include <tessera/run/verb/plain_kernels.hpp>
+#include <tessera/run/verb/row_kernels.hpp>
+#include <tessera/run/verb/sort_kernels.hpp>
+#include <tessera/run/verb/window_kernels.hpp>
 
 namespace tessera::detail {
 

@@ -3,12 +3,14 @@
 /// @file
 /// The kernels of the verbs of sliding windows.
 ///
-/// Laws: see run/verb_run.hpp.
+///     kernel_of_verb<step::ReduceWindow>(run);    // run.in(0) under each window, into run.out()
+///
+/// Laws: see run/verb/verb_run.hpp.
 #include <tessera/kernel/convolve/convolve.hpp>
 #include <tessera/kernel/window/reduce_window.hpp>
 #include <tessera/kernel/window/select_scatter.hpp>
 #include <tessera/plan/step/window.hpp>
-#include <tessera/run/verb_run.hpp>
+#include <tessera/run/verb/verb_run.hpp>
 
 namespace tessera::detail {
 

@@ -4,14 +4,16 @@
 /// The kernels of the verbs that plans of every operator have: products, reductions, maps, and
 /// changes of type.
 ///
-/// Laws: see run/verb_run.hpp.
+///     kernel_of_verb<step::Contract>(run);    // run.out() of run.in(0) and run.in(1)
+///
+/// Laws: see run/verb/verb_run.hpp.
 #include <cstdint>
 
 #include <tessera/kernel/narrow.hpp>
 #include <tessera/kernel/product/gemm.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/plan/step/create.hpp>
-#include <tessera/run/verb_run.hpp>
+#include <tessera/run/verb/verb_run.hpp>
 
 namespace tessera::detail {
 

@@ -3,7 +3,9 @@
 /// @file
 /// The kernels of verbs whose indices or beginnings are known only when they run.
 ///
-/// Laws: see run/verb_run.hpp.
+///     kernel_of_verb<step::Take>(run);        // rows of run.in(0) at run.in(1) into run.out()
+///
+/// Laws: see run/verb/verb_run.hpp.
 #include <array>
 #include <cstddef>
 
@@ -12,7 +14,7 @@
 #include <tessera/kernel/indexed/scatter.hpp>
 #include <tessera/kernel/indexed/take.hpp>
 #include <tessera/plan/step/indexed.hpp>
-#include <tessera/run/verb_run.hpp>
+#include <tessera/run/verb/verb_run.hpp>
 
 namespace tessera::detail {
 

@@ -4,7 +4,9 @@
 /// The kernels of verbs along rows: positions of extreme values, running joins, softmax, moments
 /// and exact sums.
 ///
-/// Laws: see run/verb_run.hpp.
+///     kernel_of_verb<step::Moments>(run);     // of each row of run.in(0), into run.out()
+///
+/// Laws: see run/verb/verb_run.hpp.
 #include <cstdint>
 
 #include <tessera/kernel/rows/bins.hpp>
@@ -17,7 +19,7 @@
 #include <tessera/plan/step/moments.hpp>
 #include <tessera/plan/step/scan.hpp>
 #include <tessera/plan/step/softmax.hpp>
-#include <tessera/run/verb_run.hpp>
+#include <tessera/run/verb/verb_run.hpp>
 
 namespace tessera::detail {
 

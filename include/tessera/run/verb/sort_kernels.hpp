@@ -3,12 +3,14 @@
 /// @file
 /// The kernels of the verbs of a sort.
 ///
-/// Laws: see run/verb_run.hpp.
+///     kernel_of_verb<step::Sort>(run);        // each line of run.in(0) in order, into run.out()
+///
+/// Laws: see run/verb/verb_run.hpp.
 #include <tessera/kernel/sort/arrange.hpp>
 #include <tessera/kernel/sort/merge.hpp>
 #include <tessera/kernel/sort/sort.hpp>
 #include <tessera/plan/step/sort.hpp>
-#include <tessera/run/verb_run.hpp>
+#include <tessera/run/verb/verb_run.hpp>
 
 namespace tessera::detail {
 
