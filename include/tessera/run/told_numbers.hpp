@@ -12,13 +12,15 @@
 ///
 /// A function that does not name its numbers is compared by its bytes where it is trivially
 /// copyable and at most 64 bytes long. Padding is left out (a compiler without
-/// __builtin_clear_padding compares functions of one number alone), and so is each aligned word of
-/// eight bytes that may be a pointer, since addresses differ between processes: a number from 2^16
-/// on whose upper twelve bits are zero, which no double is. Other functions are told apart by their
-/// types alone.
+/// __builtin_clear_padding, as clang 14, compares functions that have neither padding nor pointers,
+/// nvcc those of one number), and so is each aligned word of eight bytes that may be a pointer,
+/// since addresses differ between processes: a number from 2^16 on whose upper twelve bits are
+/// zero, which no double is. Other functions are told apart by their types alone.
 ///
 /// Laws: the same numbers have the same digest on every process; a function without numbers costs
 /// nothing.
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -102,14 +104,29 @@ concept NamesNumbers = requires(const F& f, ToldNumbers& told) {
 #ifndef TESSERA_CLEARS_PADDING
 #define TESSERA_CLEARS_PADDING 0
 #endif
-/// Whether F is one number, with no padding: the byte of a function of an empty one is padding too.
+/// Whether each byte of an F has a value. It is no constant, and no F is copied in a constant,
+/// where one has none, being padding; nor where one is a pointer's.
+template <class F> consteval bool bytes_have_values() {
+  using Bytes = std::array<unsigned char, sizeof(F)>;
+  int sum = 0;
+  for (const unsigned char byte : std::bit_cast<Bytes>(std::bit_cast<F>(Bytes{}))) sum += byte;
+  return sum >= 0;
+}
 template <class F>
-inline constexpr bool is_one_number = sizeof(F) == alignof(F) &&
-                                      (sizeof(F) > 1 ||
-                                       std::has_unique_object_representations_v<F>);
-template <class F>
-inline constexpr bool has_bytes = !std::is_empty_v<F> && std::is_trivially_copyable_v<F> &&
-                                  sizeof(F) <= 64 && (TESSERA_CLEARS_PADDING || is_one_number<F>);
+concept HasNoPadding = requires {
+  typename std::bool_constant<bytes_have_values<F>()>;
+}
+#if defined(__CUDACC__)  // to which padding has a value: functions of one number alone
+&&(std::has_unique_object_representations_v<F> || (sizeof(F) > 1 && sizeof(F) == alignof(F)))
+#endif
+    ;
+template <class F> consteval bool are_bytes_told() {
+  if constexpr (std::is_empty_v<F> || !std::is_trivially_copyable_v<F> || sizeof(F) > 64)
+    return false;
+  else
+    return TESSERA_CLEARS_PADDING || HasNoPadding<F>;
+}
+template <class F> inline constexpr bool has_bytes = are_bytes_told<F>();
 
 template <class F> void tell_numbers(const void* function, ToldNumbers& told) {
   const F& f = *static_cast<const F*>(function);
