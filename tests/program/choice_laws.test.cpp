@@ -153,6 +153,53 @@ TEST_CASE("a choice costs what its program costs, and never more than plain dedu
               });
 }
 
+TEST_CASE("a chosen program holds its own tensors alone, and keeps those that outlive it") {
+  int kept = 0;
+  on_programs("memory of choices", 365, 100, 7,
+              [&](const auto& recipe, const MeshShape& mesh, Random& random) -> std::string {
+                Program program = support::program_of(recipe, mesh, random.next());
+                for (int t = 0; t < static_cast<int>(program.tensors().size()); ++t)
+                  if (random.chance(30)) program.tensor_to_change(t).last = program.size();
+                const Index others = 1 << random.below(20);
+                program.state_held(others);
+                ChooseOptions options = some_options(random);
+                options.open_results = random.chance(70);
+                const Choice choice = choose(program, {}, options);
+                const Program& made = choice.program;
+                std::string wrong;
+                std::vector<bool> is_made(made.tensors().size(), false);
+                for (const ProgramEntry& e : made.entries()) {
+                  is_made[static_cast<std::size_t>(e.result)] = true;
+                  for (const int t : e.also) is_made[static_cast<std::size_t>(t)] = true;
+                }
+                const auto has = [&](std::size_t t) {
+                  return made.tensors()[t].made < 0 || is_made[t];
+                };
+                for (int i = 0; i < made.size(); ++i) {
+                  Index held = others;
+                  for (std::size_t t = 0; t < made.tensors().size(); ++t)
+                    if (has(t) && made.tensors()[t].alive_at(i)) held += made.tensors()[t].bytes;
+                  if (held != made.entry(i).held_before)
+                    wrong += "operator " + std::to_string(i) + " finds " + std::to_string(held) +
+                             " bytes, it says " + std::to_string(made.entry(i).held_before) + "\n";
+                }
+                for (std::size_t t = 0; t < choice.chosen.size(); ++t) {
+                  const ProgramTensor& given = program.tensors()[t];
+                  if (given.last < program.size()) continue;
+                  TensorDesc desc = given.desc;
+                  desc.sharding = choice.chosen[t];
+                  bool stands = false;
+                  for (std::size_t k = 0; k < made.tensors().size(); ++k)
+                    stands = stands || (has(k) && made.tensors()[k].desc == desc &&
+                                        made.tensors()[k].last >= made.size());
+                  if (!stands) wrong += "nothing stands for tensor " + std::to_string(t) + "\n";
+                  kept += given.made >= 0 && !(desc == given.desc) ? 1 : 0;
+                }
+                return wrong.empty() ? wrong : wrong + text_of(choice);
+              });
+  CHECK(kept > 20 / support::share);
+}
+
 TEST_CASE("of all shardings of a small program none costs less than the choice of any kind") {
   int tried = 0;
   on_programs("brute force on choices", 362, 150, 3,

@@ -201,6 +201,8 @@ class Program {
     return result;
   }
 
+  /// Returns the bytes that are held when it begins by tensors that it does not name.
+  Index held_by_others() const;
   /// Puts other operators in place of the ones there are, and finds the lifetimes of tensors anew:
   /// what outlived the program does so still.
   void relist(std::vector<ProgramEntry> entries);

@@ -17,11 +17,17 @@
 
 namespace tessera {
 
-TESSERA_FUNCTION void Program::relist(std::vector<ProgramEntry> entries) {
+TESSERA_FUNCTION Index Program::held_by_others() const {
   Index others = empty() ? 0 : entries_->front().held_before;
+  for (const ProgramTensor& t : *tensors_)
+    if (t.alive_at(0)) others = saturating_sub(others, t.bytes);
+  return others;
+}
+
+TESSERA_FUNCTION void Program::relist(std::vector<ProgramEntry> entries) {
+  const Index others = held_by_others();
   std::vector<ProgramTensor>& tensors = tensors_.own();
   for (ProgramTensor& t : tensors) {
-    if (t.alive_at(0)) others = saturating_sub(others, t.bytes);
     const bool outlives = t.last >= size();
     t.first = 0;
     t.last = outlives ? static_cast<int>(entries.size()) : -1;
@@ -47,6 +53,8 @@ TESSERA_FUNCTION void Program::relist(std::vector<ProgramEntry> entries) {
     result(e.result);
     for (const int t : e.also) result(t);
   }
+  for (std::size_t t = 0; t < tensors.size(); ++t)
+    if (tensors[t].made >= 0 && !made[t]) tensors[t].last = -1;  // nothing makes it any more
   state_held(others);
 }
 

@@ -33,10 +33,8 @@ class TensorLives {
   static constexpr int moves_home(int i) { return 3 * i + 3; }
   static constexpr int operator_at(int time) { return (time - 1) / 3; }
 
-  explicit TensorLives(Program program) : times_(moves_in(program.size())) {
-    if (!program.empty()) others_ = program.entry(0).held_before;
-    for (const ProgramTensor& t : program.tensors())
-      if (t.alive_at(0)) others_ = saturating_sub(others_, t.bytes);
+  explicit TensorLives(Program program)
+      : times_(moves_in(program.size())), others_(program.held_by_others()) {
     program.relist(program.entries());
     for (const ProgramTensor& t : program.tensors()) {
       Life life{moves_in(t.made < 0 ? t.first : t.made + 1),

@@ -35,8 +35,10 @@ class UnderChoice : ProgramEdit {
   }
 
   Program make() {
+    const Index others = program_.held_by_others();
     for (int t = 0; t < count_; ++t)
       if (program_.tensor(t).made < 0 && question_.is_free(t)) relay(t);
+    program_.state_held(others);
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       ProgramEntry e = entries_[i];
       at_ = i;
@@ -49,6 +51,9 @@ class UnderChoice : ProgramEdit {
         fixed(e);
       origins_.resize(origins_.size() + before_[i].size(), static_cast<int>(i));
     }
+    for (int t = 0; t < count_; ++t)  // what stands for a tensor that outlives the Program does so
+      if (program_.tensor(t).last >= program_.size())
+        program_.tensor_to_change(now(t)).last = program_.size();
     return finished();
   }
   /// Returns, for each operator of the Program that was made, the one of the given Program that it
