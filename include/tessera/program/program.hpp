@@ -43,6 +43,7 @@ struct ProgramEntry {
   std::shared_ptr<const Operation> operation{};
   int call =
       -1;  ///< of a function that was compiled: which of its calls; -1: none, a pass added it
+  int replaces = -1;  ///< the tensor in whose place an operand's memory takes the result; -1: none
   Contract contract{};      ///< what the call accepts
   int meanwhile = 0;        ///< operators that run while it is under way
   std::int64_t hidden = 0;  ///< picoseconds of its cost that they hide

@@ -32,6 +32,11 @@
 
 namespace tessera {
 namespace detail {
+/// An object that is no tree, and has tensors that are chosen: an optimizer's state.
+template <class T>
+concept HasOpenState = requires(const T& x) {
+  x.for_each_open([](const std::string&, const TensorCore&) {});
+};
 template <class T> struct HoldsTensors;
 template <class T> struct ElementsHoldTensors : std::false_type {};
 template <class... T>
@@ -43,8 +48,8 @@ template <class T, class Allocator>
 struct ElementsHoldTensors<std::vector<T, Allocator>> : HoldsTensors<T> {};
 /// Whether an argument is a tree of tensors, and not something that the function is given as it is.
 template <class T>
-struct HoldsTensors
-    : std::bool_constant<is_tensor<T> || HasFields<T> || ElementsHoldTensors<T>::value> {};
+struct HoldsTensors : std::bool_constant<is_tensor<T> || HasFields<T> || HasOpenState<T> ||
+                                         ElementsHoldTensors<T>::value> {};
 
 /// Calls see(tree) for the trees of tensors of an argument or a result: itself, or those in a tuple
 /// or in a struct of a value and a gradient, beside anything else.
@@ -58,21 +63,31 @@ template <class X, class See> void for_each_tree(const X& x, const See& see) {
     for_each_tree(x.gradient, see);
   }
 }
-/// Returns the tensors of open types of a tree.
+/// Returns the tensors of open types of a tree, or the open ones of a state.
 template <class Tree> std::vector<TensorCore> open_tensors(const Tree& tree) {
   std::vector<TensorCore> open;
-  for_each_tensor(
-      [&](const auto& x) {
-        if constexpr (OpenTensor<std::remove_cvref_t<decltype(x)>>)
-          if (x.defined()) open.push_back(x.core());
-      },
-      tree);
-  return open;
+  if constexpr (HasOpenState<Tree>) {
+    tree.for_each_open([&](const std::string&, const TensorCore& x) { open.push_back(x); });
+    return open;
+  } else {
+    for_each_tensor(
+        [&](const auto& x) {
+          if constexpr (OpenTensor<std::remove_cvref_t<decltype(x)>>)
+            if (x.defined()) open.push_back(x.core());
+        },
+        tree);
+    return open;
+  }
 }
 /// Tells the recording which tensors of an argument or a result have open types.
 template <class M, class X> void tell_open(const ProcessMesh<M>& mesh, const X& x) {
   for_each_tree(x, [&](const auto& tree) {
-    for_each_tensor([&](const auto& tensor) { tell_open_tensor(mesh, tensor); }, tree);
+    if constexpr (HasOpenState<std::remove_cvref_t<decltype(tree)>>)
+      for (const TensorCore& core : open_tensors(tree))
+        mesh.core()->template attachment<Recorder>().pin(core, OpenSharding::any(core.rank()), {},
+                                                         true);
+    else
+      for_each_tensor([&](const auto& tensor) { tell_open_tensor(mesh, tensor); }, tree);
   });
 }
 /// Ties the trees of tensors that a function returns to the argument of their type, whose next
@@ -100,7 +115,10 @@ void tie_to(const ProcessMesh<M>& mesh, const X& argument, const R& result) {
 
 /// Returns the substitute of an argument on a dry mesh: dry tensors of the same shapes.
 template <class M, class X> decltype(auto) dry_substitute(const ProcessMesh<M>& mesh, const X& x) {
-  if constexpr (HoldsTensors<X>::value)
+  if constexpr (HasOpenState<X>)
+    return x.with_state(
+        [&](const TensorCore& core) { return TensorCore::make(mesh.core(), core.desc()); });
+  else if constexpr (HoldsTensors<X>::value)
     return map_tensors(
         [&](const auto& tensor) {
           using Tensor = std::remove_cvref_t<decltype(tensor)>;
@@ -164,13 +182,16 @@ template <class F> struct ChooseOf {
     int place = 0;
     const auto one = [&](const auto& tree) {
       const std::string own = std::to_string(place++);
-      if constexpr (HoldsTensors<std::remove_cvref_t<decltype(tree)>>::value)
-        for_each_named_tensor(
-            [&](const std::string& path, const auto& x) {
-              const int t = mesh.core()->template attachment<Recorder>().known(x.core());
-              if (t >= 0) named.push_back({t, path.empty() ? own : own + "." + path});
-            },
-            tree);
+      using Tree = std::remove_cvref_t<decltype(tree)>;
+      const auto name = [&](const std::string& path, const TensorCore& x) {
+        const int t = mesh.core()->template attachment<Recorder>().known(x);
+        if (t >= 0) named.push_back({t, path.empty() ? own : own + "." + path});
+      };
+      if constexpr (HasOpenState<Tree>)
+        tree.for_each_open(name);
+      else if constexpr (HoldsTensors<Tree>::value)
+        for_each_named_tensor([&](const std::string& path, const auto& x) { name(path, x.core()); },
+                              tree);
     };
     (one(a), ...);
   }

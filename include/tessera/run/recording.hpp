@@ -133,9 +133,7 @@ class Recorder {
   void tie(const TensorCore& argument, const TensorCore& result) {
     const int from = known(argument), to = known(result);
     if (from < 0 || to < 0 || from == to) return;
-    OpenSharding any(Sharding::replicated(result.rank()));
-    for (OpenEntry& entry : any.dims) entry = Open{};
-    program_.pin({to, any, {}, true, from});
+    program_.pin({to, OpenSharding::any(result.rank()), {}, true, from});
   }
   /// Notes what the sharding of a tensor shall be; nothing, where no operator has it.
   void pin(const TensorCore& x, const OpenSharding& to, Where where, bool opens = false) {

@@ -38,6 +38,12 @@ struct OpenSharding {
     for (int d = 0; d < s.rank(); ++d)
       dims.push_back(detail::is_open(s[d]) ? OpenEntry(Open{}) : OpenEntry(s[d]));
   }
+  /// Returns that of which nothing is said.
+  static constexpr OpenSharding any(int rank) {
+    OpenSharding made;
+    for (int d = 0; d < rank; ++d) made.dims.push_back(Open{});
+    return made;
+  }
   constexpr int rank() const { return dims.size(); }
   /// Returns the sharding whose open dimensions are whole.
   constexpr Sharding closed() const {

@@ -9,6 +9,14 @@
 ///     optimizer.step(weights, gradients);          // shares are updated, new weights gathered
 ///     optimizer.report().norm;                     // of the gradients; which steps were skipped
 ///
+/// Where the shardings of a function of weights and optimizer are chosen, the state's are chosen
+/// with them: the sharded update is found where it pays.
+///
+///     using Open = Optimizer<Adam, OpenUpdate>;
+///     const auto step = [](Decoder w, Open optimizer, const Ids& ids) { …; return std::pair(w, optimizer); };
+///     const Choice choice = choose(step)(on_paper, Open(Adam{}, on_paper), ids, sizes<Grid>(2, 4));
+///     Open optimizer(Adam{}, weights, {}, {&choice, "1"});       // its state as it is chosen
+///
 /// Where the weights themselves are split over the policy's axes, and the function gathers them by
 /// reshard or gives them to einsum as they are, nothing is whole but what is in use: the same
 /// gradients arrive by reduce-scatter, and no weight is gathered after the update.
@@ -32,6 +40,7 @@
 #include <tessera/nn/optimizer/step_report.hpp>
 #include <tessera/nn/optimizer/update_policy.hpp>
 #include <tessera/op/shape/reshape.hpp>
+#include <tessera/program/choice.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {
@@ -59,6 +68,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
         policy_ = Policy::template on<typename Tensor::mesh_type>();
       }
       add_weight(path, weight.core().as_closed(), where);
+      if constexpr (std::is_same_v<Policy, OpenUpdate>)
+        if (policy.choice != nullptr) place_state(*policy.choice, policy.path, where);
     };
     for_each_named_tensor(add, weights);
     if (weights_.empty())
@@ -142,6 +153,18 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       if (w.master.defined()) call("master", w.master);
     }
   }
+  /// Calls f(path, core) for each tensor of a state that is open, as for_each_state names it.
+  template <class F> void for_each_open(const F& f) const {
+    if (policy_.kind != UpdatePolicy::Kind::open) return;
+    for (const Weight& w : weights_) visit_open(w, f);
+  }
+  /// Returns the optimizer with f(core) in place of each tensor of its state.
+  template <class F> Optimizer with_state(const F& f) const {
+    Optimizer made = *this;
+    for (Weight& w : made.weights_)
+      visit_open(w, [&](const std::string&, TensorCore& core) { core = f(core); });
+    return made;
+  }
   /// Returns how many updates there were. Outside compiled functions. Communication: none.
   Index updates() {
     settle();
@@ -215,6 +238,25 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     weights_.push_back(std::move(w));
   }
 
+  template <class W, class F> static void visit_open(W& w, const F& f) {
+    const std::string begin = w.path.empty() ? "" : w.path + '.';
+    for (std::size_t k = 0; k < w.auxiliary.size(); ++k)
+      f(begin + std::to_string(k), w.auxiliary[k]);
+    if (w.master.defined()) f(begin + "master", w.master);
+  }
+  /// Puts the state of the last weight where a choice has it; the weight is updated where the first
+  /// tensor of its own extents lies.
+  void place_state(const Choice& choice, const std::string& path, Where where) {
+    Weight& w = weights_.back();
+    const detail::CallSite site{"optimizer", where};
+    bool placed = false;
+    visit_open(w, [&](const std::string& name, TensorCore& core) {
+      core = moved(core, choice.argument(path + '.' + name), site);
+      if (!placed && core.extents() == w.desc.extents) w.place.sharding = core.sharding();
+      placed = placed || core.extents() == w.desc.extents;
+    });
+  }
+
   /// Returns the share of a tensor of the weight's extents that this process updates.
   static TensorCore share_of(const Weight& w, const TensorCore& x, detail::CallSite site) {
     if (!w.place.flat) return moved(x, w.place.sharding, site);
@@ -229,6 +271,18 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   }
   static TensorCore moved(const TensorCore& x, const Sharding& to, detail::CallSite site) {
     return x.sharding() == to ? x : detail::reshard(x, to, site);
+  }
+  /// Brings tensors to shardings that they do not have: together, or, where the shardings are
+  /// chosen, each alone, by operators that a choice may leave out.
+  std::vector<TensorCore> moved_together(const std::vector<TensorCore>& from,
+                                         const std::vector<Sharding>& to,
+                                         detail::CallSite site) const {
+    const bool chosen = policy_.kind == UpdatePolicy::Kind::open && !from.empty() &&
+                        (detail::chosen_on_thread || from[0].mesh()->dry());
+    if (!chosen) return detail::reshard_many(from, to, site);
+    std::vector<TensorCore> made;
+    for (std::size_t i = 0; i < from.size(); ++i) made.push_back(moved(from[i], to[i], site));
+    return made;
   }
 
   void update(std::vector<InTree> olds, const std::vector<TensorCore>& given,
@@ -247,7 +301,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       std::vector<TensorCore> made;
       for (std::size_t i = first; i < end; ++i) {
         Weight& w = weights_[i];
-        detail::Share share{share_to_update(w, olds[i].core, site),
+        detail::Share share{share_to_update(w, olds[i].core, {"optimizer's share", site.where}),
                             std::exchange(gradients[i], {}),
                             w.auxiliary,
                             check.factor(),
@@ -256,7 +310,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
                             w.master.defined(),
                             site};
         detail::Updated updated = rule_.update(share, step);
-        w.auxiliary = std::move(updated.auxiliary);
+        for (std::size_t k = 0; k < w.auxiliary.size(); ++k)
+          w.auxiliary[k] = moved(updated.auxiliary[k], w.auxiliary[k].sharding(), site);
         if (updated.master.defined()) w.master = std::move(updated.master);
         made.push_back(std::move(updated.weight));
       }
@@ -285,7 +340,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       elsewhere.push_back(shares[i]);
       targets.push_back(w.place.sharding);
     }
-    const std::vector<TensorCore> there = detail::reshard_many(elsewhere, targets, site);
+    const std::vector<TensorCore> there =
+        moved_together(elsewhere, targets, {"optimizer's gradient", site.where});
     std::size_t next = 0;
     for (std::size_t i = 0; i < given.size(); ++i)
       if (!(shares[i].sharding() == weights_[i].place.sharding)) shares[i] = there[next++];
@@ -304,7 +360,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       shares.push_back(std::exchange(made[i], {}));
       targets.push_back(own);
     }
-    std::vector<TensorCore> whole = detail::reshard_many(shares, targets, site);
+    std::vector<TensorCore> whole =
+        moved_together(shares, targets, {"optimizer's new weight", site.where});
     std::size_t next = 0;
     for (std::size_t i = 0; i < made.size(); ++i) {
       if (!made[i].defined()) made[i] = std::exchange(whole[next++], {});

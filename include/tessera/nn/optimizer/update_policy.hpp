@@ -9,20 +9,24 @@
 ///     ShardedUpdate<data_inner>             // within subgroups, and an all-reduce across them
 ///     CheapestUpdate<data>                  // for each weight whichever the machine model prefers
 ///     FlatUpdate<ShardedUpdate<data>>       // shares of the weight as one line of elements
+///     OpenUpdate                            // where choose(f) puts the state (program/choice.hpp)
 ///
 /// Laws: where a weight is split already, its shares are split further; the new weight is the same
 /// under every policy. Source: Xu et al., "Automatic Cross-Replica Sharding of Weight Update in
 /// Data-Parallel Training" (2020).
 #include <cstdint>
+#include <string>
 
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/builder.hpp>
 
 namespace tessera {
 
+struct Choice;
+
 /// The same for any mesh, as a value.
 struct UpdatePolicy {
-  enum class Kind : std::uint8_t { replicated, sharded, cheapest };
+  enum class Kind : std::uint8_t { replicated, sharded, cheapest, open };
   Kind kind = Kind::replicated;
   AxisList axes = {};  ///< that split the update, as far as the weight itself does not use them
   bool flat = false;   ///< a weight is one line of elements
@@ -54,6 +58,18 @@ template <class M, class... A> constexpr AxisList axis_list_of() {
 
 struct ReplicatedUpdate {
   template <class M> static constexpr UpdatePolicy on() { return {}; }
+};
+/// The optimizer is an argument of the function whose shardings are chosen, and is returned by it:
+/// its state is chosen as a weight is that is not annotated, beside the weight and its gradient,
+/// and is updated there. Without a choice it is a ShardedUpdate over all axes.
+struct OpenUpdate {
+  const Choice* choice = nullptr;  ///< by which the state is born; null: there is none yet
+  std::string path = {};           ///< of the optimizer among the function's arguments: "1"
+  template <class M> static constexpr UpdatePolicy on() {
+    UpdatePolicy policy{UpdatePolicy::Kind::open};
+    for (int a = 0; a < M::rank; ++a) policy.axes.push_back(a);
+    return policy;
+  }
 };
 template <class... A> struct ShardedUpdate {
   template <class M> static constexpr UpdatePolicy on() {
@@ -164,7 +180,7 @@ constexpr UpdatePlace update_place(const TensorDesc& weight, const UpdatePolicy&
   const bool flat =
       policy.flat && policy.kind != UpdatePolicy::Kind::replicated && detail::is_line(weight, mesh);
   const TensorDesc one = flat ? detail::line_of(weight) : weight;
-  if (policy.kind == UpdatePolicy::Kind::sharded)
+  if (policy.kind == UpdatePolicy::Kind::sharded || policy.kind == UpdatePolicy::Kind::open)
     return {detail::sharded_update(one, policy.axes, mesh), flat};
   const UpdatePlace own{weight.sharding.finished(), false};
   if (policy.kind == UpdatePolicy::Kind::replicated) return own;

@@ -82,6 +82,7 @@ class ReusePass : ProgramEdit {
     made_.changes.push_back({e.layer, e.operands[k], gone});
     made_.bytes = saturating_add(made_.bytes, result.bytes);
     kept.last = std::exchange(result.last, -1);
+    e.replaces = gone;
     now(gone) = e.result = e.operands[k];
     e.plan = again;
   }

@@ -194,11 +194,14 @@ class ListedRun {
     if (call.results.size() > 1) r.extras.also = &also;
     if (e.plan->destination == Destination::accumulated &&
         call.prepared->plan->destination == Destination::fresh)
-      return in_place(e, i, r, calls_.number_of(call.results[0]));
+      return in_place(e, i, r,
+                      e.replaces >= 0 && e.replaces < listed() ? e.replaces
+                                                               : calls_.number_of(call.results[0]));
     const auto added = [&](int t) { return t >= listed(); };
-    bool others_added = added(e.result);
-    for (const int t : e.also) others_added = others_added || added(t);
-    if (others_added && !call.into) {  // by a pass, in place of what is listed
+    bool makes_others = e.result != calls_.number_of(call.results[0]);
+    for (int k = 0; k < e.also.size(); ++k)
+      makes_others = makes_others || e.also[k] != calls_.number_of(call.results[k + 1]);
+    if (makes_others && !call.into) {  // by a pass, in place of what is listed
       const Promises own = promises_of(e);
       r.extras.promised = &own;
       TensorCore made = carried_out(r, i);

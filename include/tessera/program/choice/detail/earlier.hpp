@@ -7,6 +7,7 @@
 ///
 /// Laws: with a previous choice the cost is not above that without it; of the tensors that are
 /// split otherwise none can be kept, beside those that are kept, at the same cost.
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -47,11 +48,16 @@ class EarlierChoices {
       Sharding to;
       if (!was.free || !on_mesh(table, was, program_, to)) continue;
       const int t = static_cast<int>(i);
-      if (tensors.is_free(t))
+      if (tensors.is_free(t) && !takes_place(t))
         options_.pins.push_back({t, to});
       else if (program_.tensor(t).made < 0)
         require_born(t, to);
     }
+  }
+  /// Returns whether a tensor takes an argument's place, and lies as that does.
+  bool takes_place(int t) const {
+    return std::any_of(program_.pins().begin(), program_.pins().end(),
+                       [&](const TensorPin& pin) { return pin.tensor == t && pin.like >= 0; });
   }
   void require_born(int t, const Sharding& to) const {
     const ProgramTensor& tensor = program_.tensor(t);

@@ -55,6 +55,8 @@ class FreeTensors : protected ProgramEdit {
     for (const int t : e.operands) own = own || written_[static_cast<std::size_t>(t)];
     return own;
   }
+  /// Returns whether an operator changes a tensor that is there.
+  bool is_written(int t) const { return written_[static_cast<std::size_t>(t)]; }
   /// Returns whether an operator is a reshard that the caller wrote.
   static bool is_stated(const ProgramEntry& e) {
     return e.plan->kind == OperatorKind::reshard &&

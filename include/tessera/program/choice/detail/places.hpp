@@ -149,6 +149,9 @@ class ChoicePlaces : public ChoiceNetwork {
                                            toll_home(i, 0, w, end))));
     return least;
   }
+  /// Returns whether move i makes a tensor of its own even where there is nothing to move: the
+  /// caller keeps the result, or an operator changes it or the operand.
+  bool must_move(int i) const { return operators_[static_cast<std::size_t>(i)].must_move; }
   const Program& program() const { return program_; }
 
  protected:
@@ -188,7 +191,25 @@ class ChoicePlaces : public ChoiceNetwork {
     int variable = -1;
     const std::vector<PricedWay>* ways = nullptr;
     std::vector<Tolls> operands, results;
+    bool must_move = false;
   };
+  /// Returns whether a move's operand may become its result, which the caller keeps, where nothing
+  /// is to be moved: an operator makes it, which returns none of its own operands, and no other
+  /// reads or changes it.
+  bool may_become_result(const ProgramEntry& e) const {
+    const int from = e.operands[0];
+    const ProgramTensor& tensor = program_.tensor(from);
+    if (tensor.made < 0 || tensor.last >= program_.size() || is_written(from) ||
+        is_written(e.result) || is_move(program_.entry(tensor.made)))
+      return false;
+    int readers = 0;
+    for (int i = tensor.made; i <= tensor.last; ++i)
+      for (const int t : program_.entry(i).operands) readers += t == from ? 1 : 0;
+    const std::vector<PricedWay>* const ways = this->ways(tensor.made);
+    return readers == 1 && (ways == nullptr ||
+                            std::none_of(ways->begin(), ways->end(),
+                                         [](const PricedWay& way) { return way.returns_operand; }));
+  }
 
   static int result(const ProgramEntry& e, std::size_t k) {
     return k == 0 ? e.result : e.also[static_cast<int>(k) - 1];

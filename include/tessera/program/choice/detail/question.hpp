@@ -184,9 +184,10 @@ class ChoiceQuestion : public ChoicePlaces {
       targets.push_back(static_cast<int>(at - to.begin()));
       if (at == to.end()) to.push_back(place);
     }
+    const bool moves = operators_.back().must_move = makes_own(e) && !may_become_result(e);
     const auto move = [&](std::size_t at, int target) {
       MovePrices::Move one = reads.move(at, to[static_cast<std::size_t>(target)]);
-      if (makes_own(e) && one.toll == 0) one.toll = infeasible;
+      if (moves && one.toll == 0) one.toll = infeasible;
       return one;
     };
     const int made = homes(e.result).variable;

@@ -103,7 +103,7 @@ class RefinedChoice {
   }
   Cost price(int i) {
     const ProgramEntry& e = question_.program().entry(i);
-    if (question_.ways(i) == nullptr) return price_without_ways(e);
+    if (question_.ways(i) == nullptr) return price_without_ways(i);
     const Sharding out = question_.home(e.result, at_).sharding;
     if (question_.way_variable(i) < 0) {
       const Home from = question_.home(e.operands[0], at_);
@@ -124,14 +124,15 @@ class RefinedChoice {
     return std::min(least, question_.prices().direct(e, sources, out, question_.makes_own(e)));
   }
   /// The moves to and from an operator that stays as it was recorded, or that is a move itself.
-  Cost price_without_ways(const ProgramEntry& e) {
+  Cost price_without_ways(int i) {
+    const ProgramEntry& e = question_.program().entry(i);
     if (question_.is_move(e)) {
       const Cost cost = question_
                             .source(question_.program().tensor(e.operands[0]).desc,
                                     question_.home(e.operands[0], at_),
                                     question_.home(e.result, at_).sharding, e.contract)
                             .toll;
-      return question_.makes_own(e) && cost == 0 ? infeasible : cost;
+      return question_.must_move(i) && cost == 0 ? infeasible : cost;
     }
     Cost cost = 0;
     for (int k = 0; k < e.operands.size(); ++k) {

@@ -125,11 +125,23 @@ class UnderChoice : ProgramEdit {
     entry.operands[0] = tensor_of(e, from, read);
     entry.plan = planned(*entry.operation, {read.desc}, e.plan->destination, e.contract);
     if (!again && entry.plan->result < entry.plan->operands) {
-      now(to) = entry.operands[0];
+      if (question_.makes_own(e)) become(from, made(to));
+      now(to) = now(from);
       return;
     }
     entry.result = again ? now(to) : made(to);
     put(std::move(entry));
+  }
+  /// Lets the operator that makes a tensor make another one in its place.
+  void become(int t, int other) {
+    const int old = std::exchange(now(t), other);
+    const auto put_other = [&](int& number) { number = number == old ? other : number; };
+    for (auto i = static_cast<std::size_t>(program_.tensor(t).made); i < at_; ++i)
+      for (ProgramEntry& e : before_[i]) {
+        put_other(e.result);
+        for (int& number : e.also) put_other(number);
+        for (int& number : e.operands) put_other(number);
+      }
   }
   /// An operator without a choice reads its operands as it did.
   void fixed(ProgramEntry e) {
