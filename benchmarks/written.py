@@ -27,14 +27,15 @@ def command():
     return " ".join(["python3", "benchmarks/" + os.path.basename(sys.argv[0]), *words])
 
 
-def write_json(path, times, peers, context=None):
-    """`times`: {case: {way: milliseconds}}, Tessera's ways begin with its name. `context`: what a benchmark has said of itself."""
+def write_json(path, times, peers, context=None, counted=None):
+    """`times`: {case: {way: milliseconds}}, Tessera's ways begin with its name. `context`: what a benchmark has said of itself.
+    `counted`: {case: {fact: number}}, what else stands in its row."""
     processor = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), flags=re.M)
     facts = {"date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
              "commit": said_by("git", "describe", "--always", "--dirty"), "processor": processor[1] if processor else "unknown",
              "num_cpus": os.cpu_count(), "load_avg": os.getloadavg()} | (context or {})
-    facts |= {"command": command(), "peers": ", ".join(version(peer) for peer in peers)}
-    rows = [{"name": f"{case}/{way.replace('Tessera', 'tessera')}", "real_time": took, "time_unit": "ms"}
+    facts |= {"command": command()} | ({"peers": ", ".join(version(peer) for peer in peers)} if peers else {})
+    rows = [{"name": f"{case}/{way.replace('Tessera', 'tessera')}", "real_time": took, "time_unit": "ms"} | (counted or {}).get(case, {})
             for case, ways in times.items() for way, took in ways.items()]
     with open(path, "w") as file:
         json.dump({"context": facts, "benchmarks": rows}, file, indent=1)

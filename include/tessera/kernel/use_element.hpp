@@ -12,6 +12,7 @@
 /// suffices. So a function that calls it is a template, if only by `template <int = dtypes>`: a
 /// source that includes it and does not use it compiles none.
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <tessera/base/compiled.hpp>
@@ -34,6 +35,25 @@ namespace tessera::detail {
 template <Element T> void use_tensor_of() {
   TESSERA_REGISTER(registered<T>);
   TESSERA_REGISTER(registered<ComputeType<T>>);
+  TESSERA_REGISTER(registered<PartType<T>>);
+}
+/// The same for the result R of a function of such tensors of elements T..., whose kernels, and
+/// those of their parts, are there already.
+template <Element R, Element... T> void use_result_of() {
+  if constexpr (!((std::is_same_v<R, T> || std::is_same_v<R, PartType<T>> ||
+                   std::is_same_v<R, ComputeType<T>>) ||
+                  ...))
+    use_tensor_of<R>();
+}
+/// The same for running products of elements T, whose gradients are recurrences of two numbers
+/// (grad/adjoint/scan.hpp); T is void where it is known only at run time.
+template <class T> void use_running_products_of() {
+  if constexpr (std::is_void_v<T>) {
+    use_tensor_of<complex<float>>();
+    use_tensor_of<complex<double>>();
+  } else if constexpr (RealElement<T>) {
+    use_tensor_of<complex<ComputeType<T>>>();
+  }
 }
 /// The same for the result types of integer sums, where the type is known only at run time.
 template <int = dtypes> void use_tensors_of_sums() {

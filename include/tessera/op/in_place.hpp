@@ -45,7 +45,7 @@ template <class T, class F, std::same_as<TensorCore>... X>
 void map_elements_into(const F& f, const TensorCore& y, CallSite site, const X&... x) {
   const OperandList operands{&x...};
   Extras extras = into(y, operands);
-  extras.kernel = MapRunner<T, F, std::conditional_t<true, T, X>...>::kernel(f);
+  extras.kernel = kernel_of_any<T, F, std::conditional_t<true, T, X>...>(f);
   const ops::Map operation{broadcast_terms({x.rank()...}), dtype_of<T>,
                            linearity<F, std::conditional_t<true, T, X>...>, y.sharding()};
   (void)run({operation, operands, site, extras});

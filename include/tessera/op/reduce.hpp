@@ -28,6 +28,7 @@ constexpr Equation total_equation(int rank) {
 /// bits, and deterministic sums are of bins.
 template <class Kind, class T> void use_reduction() {
   use_tensor_of<element_of<KindType<Kind>::of(dtype_of<T>)>>();
+  if constexpr (Kind::reduction == Reduction::product) use_running_products_of<T>();
   if constexpr (is_deterministic<Kind>) {
     use_tensor_of<std::int64_t>();
     use_rows_of<T>();
@@ -46,6 +47,7 @@ TensorCore run_reduce(std::string_view equation, const TensorCore& x, const Shar
                       CallSite site, const Extras& extras = {}) {
   if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
     use_tensors_of_sums();
+  if constexpr (Kind::reduction == Reduction::product) use_running_products_of<void>();
   if constexpr (is_deterministic<Kind>) use_element<std::int64_t>();
   ops::Reduce operation = reduction_of<Kind>(parse(equation), {x.desc()});
   operation.out = out != nullptr ? *out : operation.deduced({x.desc()});

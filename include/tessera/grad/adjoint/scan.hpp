@@ -72,8 +72,7 @@ inline void adjoint_of_extreme(const ops::Scan& op, AdjointBuilder& build) {
 template <class T>
 AdjointValue recurrence(AdjointBuilder& build, const ops::Scan& op, bool reverse, AdjointValue a,
                         AdjointValue v, const Sharding& out) {
-  using C = complex<T>;
-  use_tensor_of<C>();
+  using C = complex<T>;  // whose kernels come with the product's: use_running_products_of
   const Term& letters = op.terms.result;
   const ScanRunner<fn::ComposeAffine, C> compose{{}, C{1, 0}};
   const AdjointValue maps =

@@ -26,7 +26,7 @@ class KnownFunctions {
   explicit KnownFunctions(PullBackTable& table) : table_(table) {}
 
   /// F of elements T..., which makes R; and its derivatives, `Order` times.
-  template <int Order, class R, class F, class... T> void add() {
+  template <int Order, class R, class F, class... T> [[gnu::cold]] void add() {
     table_[&MapRunner<R, F, T...>::identity] = &PullBacks<R, F, T...>::of;
     if constexpr (Order > 1) add_derivatives<Order, R, F, T...>(std::index_sequence_for<T...>{});
   }

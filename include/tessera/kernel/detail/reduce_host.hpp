@@ -8,7 +8,9 @@
 ///     reduce_host(reduce_shape(work), from, to, 1.0, reduce_part<Reduction::sum, float, float>,
 ///     sizeof(double), strip_width<float>);
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_loops.hpp>
@@ -70,6 +72,15 @@ TESSERA_INLINE inline void reduce_items(const HostReduce& work, Index begin, Ind
   }
 }
 
+/// Reductions that many programs have: products and narrow or unsigned integers are reduced without
+/// vectors.
+template <Reduction R, class T>
+inline constexpr bool is_usual_reduction = (R != Reduction::product ||
+                                            ComplexElement<T>)&&(!IntegerElement<T> ||
+                                                                 std::is_same_v<T, std::int32_t> ||
+                                                                 std::is_same_v<T, std::int64_t> ||
+                                                                 std::is_same_v<T, std::uint8_t>);
+
 /// The same for a reduction.
 template <Reduction R, class T, class Out>
 [[gnu::noinline]] void reduce_part(const HostReduce& work, Index begin, Index end) {
@@ -82,7 +93,7 @@ template <Reduction R, class T, class Out>
   const auto at = [&](Index output) {
     return from == nullptr ? from : from + shape.kept.offset(output);
   };
-  with_wide_vectors([&]() TESSERA_INLINE {
+  const auto all = [&]() TESSERA_INLINE {
     reduce_items<strip_width<T>>(
         work, begin, end, F::start(),
         [](Total& a, const Total& b) TESSERA_INLINE { a = F::join(a, b); },
@@ -94,7 +105,11 @@ template <Reduction R, class T, class Out>
             TESSERA_INLINE { return line_chunk<R, T, Out>(shape.reduced, at(output), chunk); },
         [&](Index output, const Total& total)
             TESSERA_INLINE { to[output] = scaled<Out>(total, work.scale); });
-  });
+  };
+  if constexpr (is_usual_reduction<R, T>)
+    with_wide_vectors(all);
+  else
+    run_small(all);
 }
 
 using ReducePart = void (*)(const HostReduce& work, Index begin, Index end);

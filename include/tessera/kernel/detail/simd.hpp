@@ -2,13 +2,13 @@
 #pragma once
 /// @file
 /// Vector instructions without compiler flags. TESSERA_SIMD before a loop says that its iterations
-/// are independent (g++ 12 vectorises at -O2 only when told); with_wide_vectors compiles a loop a
-/// second time for AVX2, and one that computes much a third time for AVX-512, and uses that where
-/// the CPU has it. Neither fuses a multiplication with an addition but where a function asks for it
-/// (kernel/functions/detail/fused.hpp): the bits are the same as in the plain loop. AVX-512 is for
-/// loops that compute much; where memory is what they wait for it gains nothing. All functions that
-/// a loop calls are inlined into it; of the caller's lambdas g++ needs -fno-ipa-cp and -fno-ipa-sra
-/// for that, which the CMake target gives.
+/// are independent (g++ 12 vectorises at -O2 only when told); with_wide_vectors compiles a loop
+/// for AVX2, and one that computes much for AVX-512, too, and uses that where the CPU has it; for
+/// older CPUs there is a small loop without vectors. Neither fuses a multiplication with an
+/// addition but where a function asks for it (kernel/functions/detail/fused.hpp): the bits are the
+/// same as in the plain loop. AVX-512 is for loops that compute much; where memory is what they
+/// wait for it gains nothing. All functions that a loop calls are inlined into it; of the caller's
+/// lambdas g++ needs -fno-ipa-cp and -fno-ipa-sra for that, which the CMake target gives.
 ///
 ///     with_wide_vectors([&]() TESSERA_INLINE {
 ///       TESSERA_SIMD
@@ -84,6 +84,21 @@ inline bool has_avx512() {
 }
 #endif
 
+/// Runs a loop that few programs run, or few CPUs: compiled small, and without vectors.
+#if defined(__clang__)
+template <class Loop> __attribute__((noinline, cold, minsize)) void run_small(const Loop& loop) {
+  loop();
+}
+#elif defined(__GNUC__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+template <class Loop>
+__attribute__((noinline, cold, optimize("no-tree-loop-optimize"))) void run_small(
+    const Loop& loop) {
+  loop();
+}
+#else
+template <class Loop> void run_small(const Loop& loop) { loop(); }
+#endif
+
 /// Stands for a loop that gains by AVX-512.
 inline constexpr bool computes_much = true;
 template <bool Much = false, class Loop>
@@ -94,8 +109,10 @@ TESSERA_INLINE inline void with_wide_vectors(const Loop& loop) {
 #endif
 #if defined(TESSERA_AVX2)
   if (has_avx2()) return run_avx2(loop);
-#endif
+  run_small(loop);
+#else
   loop();
+#endif
 }
 
 }  // namespace tessera::detail

@@ -155,7 +155,7 @@ TensorCore map_letters(const Terms& terms, const F& f, const OperandList& operan
                        const Sharding& out, CallSite site,
                        Linearity linearity = Linearity::pointwise) {
   using R = std::remove_cvref_t<std::invoke_result_t<const F&, const T&...>>;
-  use_tensor_of<R>();
+  use_result_of<R, T...>();
   const ops::Map map{terms, dtype_of<R>, linearity, out, false};
   return run({map, operands, site, {.kernel = MapRunner<R, F, T...>::kernel(f)}});
 }

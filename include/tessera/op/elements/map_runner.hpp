@@ -7,7 +7,9 @@
 ///     extras.kernel = detail::MapRunner<float, fn::Add, float, float>::kernel(f);
 ///
 /// Laws: kernel(f) refers to f; keep makes a copy.
+#include <cstdint>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <tessera/kernel/map/map.hpp>
@@ -37,9 +39,10 @@ template <class R, class F, class... T> struct MapRunner {
     call(*static_cast<const F*>(f), work, static_cast<R*>(out), in,
          std::index_sequence_for<T...>{});
   }
-  /// Returns the kernel that applies f, which lives as long.
-  static MapKernel kernel(const F& f) {
-    MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
+  /// Returns the kernel that applies f, which lives as long; by another way than `run` where one is
+  /// given, as by LoopRunner's.
+  static MapKernel kernel(const F& f, decltype(MapKernel::run) by = &run) {
+    MapKernel kernel{by, &f, nullptr, nullptr, &keep_function<F>};
     kernel.identity = &identity;
     kernel.numbers = numbers_of<F>();
     if constexpr (requires { f.given_infinity(); }) kernel.given_infinity = f.given_infinity();
@@ -78,14 +81,35 @@ template <class R, class F, class T, class... Extra> struct EpilogueRunner {
   }
 };
 
-/// The same of a derivative: compiled fast, and fast where its operands lie as its result does.
+/// Element types for which few programs compute: one loop of theirs suffices, without wide vectors.
+template <class T>
+inline constexpr bool is_rare_element =
+    IntegerElement<T> && !std::is_same_v<T, std::int32_t> && !std::is_same_v<T, std::int64_t>;
+
+/// Functions that few programs run, such as derivatives of derivatives: compiled small.
+template <class F> inline constexpr bool is_seldom_run = false;
+
+/// The same of a derivative: compiled fast, and fast where its operands lie as its result does. Of
+/// half types only the loop in float is compiled, which all of them share.
 template <class R, class F, class... T> struct LoopRunner {
   template <std::size_t... I>
   static void call(const F& f, Index n, R* out, const void* const* in, std::index_sequence<I...>) {
-    simple_loop(f, n, out, static_cast<const T*>(in[I])...);
+    if constexpr ((is_rare_element<R> || ... || is_rare_element<T>))
+      for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(static_cast<const T*>(in[I])[i]...));
+    else if constexpr (is_seldom_run<F> && !(ComplexElement<R> || ... || ComplexElement<T>))
+      run_small([&]() TESSERA_INLINE { plain_loop(f, n, out, static_cast<const T*>(in[I])...); });
+    else
+      simple_loop(f, n, out, static_cast<const T*>(in[I])...);
   }
   static void loop(const void* f, Index n, void* out, const void* const* in) {
-    call(*static_cast<const F*>(f), n, static_cast<R*>(out), in, std::index_sequence_for<T...>{});
+    if constexpr (Promotable<R, F, T...>) {
+      const auto wide = as_promoted<R, F, T...>(*static_cast<const F*>(f)).f;
+      using Wide = std::remove_const_t<decltype(wide)>;
+      loop_in_float(&LoopRunner<ComputeType<R>, Wide, ComputeType<T>...>::loop, &wide, n, out, in,
+                    {dtype_of<T>..., dtype_of<R>});
+    } else {
+      call(*static_cast<const F*>(f), n, static_cast<R*>(out), in, std::index_sequence_for<T...>{});
+    }
   }
   static void run(const void* f, const LocalMap& work, void* out, const void* const* in) {
     if constexpr (kernels_on_host)

@@ -44,7 +44,7 @@ template <class... R, class F, class... T> struct SeveralRunner<Several<R...>, F
   static ops::MapSeveral operation(const FixedVector<int, max_operands>& ranks) {
     return {broadcast_terms(ranks), {dtype_of<R>...}, {}};
   }
-  static void use() { (use_tensor_of<R>(), ...); }
+  static void use() { (use_result_of<R, T...>(), ...); }
 
  private:
   static void fill(MapOutputs<>&, void* const*) {}

@@ -85,6 +85,16 @@ inline DynamicTensor map_from_the_right(DType type, Linearity claims, const MapK
   operation.out = operation.deduced(descs_of(operands));
   return DynamicTensor(run({operation, operands, site, {.kernel = kernel}}));
 }
+/// The kernel of f for operands whose element types are known when the program runs: one for each
+/// type that there is. Those of float and double are as those of typed tensors; for the other types
+/// only a loop is compiled.
+template <class R, class F, class... T> MapKernel kernel_of_any(const F& f) {
+  if constexpr (((std::is_floating_point_v<T> || std::is_same_v<T, bool>)&&...) &&
+                (std::is_floating_point_v<T> || ...))
+    return MapRunner<R, F, T...>::kernel(f);
+  else
+    return MapRunner<R, F, T...>::kernel(f, &LoopRunner<R, F, T...>::run);
+}
 /// f of tensors of elements T..., which the caller has checked. Throws UsageError where f does not
 /// take them.
 template <class... T, class F>
@@ -92,8 +102,8 @@ DynamicTensor apply_to(const F& f, const OperandList& operands, CallSite site) {
   constexpr Rule rule = check_function<F, Elements, T...>().rule;
   if constexpr (rule == Rule::ok) {
     using R = typename FunctionResult<F, Elements, T...>::type;
-    use_tensor_of<R>();
-    return map_from_the_right(dtype_of<R>, linearity<F, T...>, MapRunner<R, F, T...>::kernel(f),
+    use_result_of<R, T...>();
+    return map_from_the_right(dtype_of<R>, linearity<F, T...>, kernel_of_any<R, F, T...>(f),
                               operands, site);
   } else {
     throw_not_taken(rule, operands.back()->type(), site);

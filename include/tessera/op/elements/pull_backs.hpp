@@ -84,6 +84,10 @@ template <class R> struct AddAs {
 
 namespace detail {
 
+/// Those of gradients of gradients.
+template <class D, int M, int N>
+inline constexpr bool is_seldom_run<fn::Times<fn::Times<D, M>, N>> = true;
+
 template <class T> inline constexpr bool has_gradient = RealElement<T> || ComplexElement<T>;
 
 template <class F, int I>
@@ -93,7 +97,7 @@ concept HasPull = requires {
 
 /// Returns one.operator()<I>() where I is the operand.
 template <std::size_t... I, class One>
-PullBack by_operand(int operand, std::index_sequence<I...>, const One& one) {
+[[gnu::cold]] PullBack by_operand(int operand, std::index_sequence<I...>, const One& one) {
   PullBack back;
   ((static_cast<int>(I) == operand ? void(back = one.template operator()<static_cast<int>(I)>())
                                    : void()),
@@ -101,19 +105,26 @@ PullBack by_operand(int operand, std::index_sequence<I...>, const One& one) {
   return back;
 }
 
+/// By a function of the cotangent and the values named. Not a template, so that it is compiled
+/// once.
+[[gnu::noinline]] inline PullBack pull_by(const MapKernel& kernel, const Reads& reads) {
+  return {true, Slope::function, reads, std::make_shared<OwnedFunction>(kernel)};
+}
+
 template <class R, class F, class... T> struct PullBacks {
   template <int K>
   using Value = typename std::tuple_element_t<
       K + 1, std::tuple<std::type_identity<R>, std::type_identity<T>...>>::type;
 
-  /// Returns how the gradient of f's result becomes that of an operand.
-  static PullBack of(const void* f, int operand) {
+  /// Returns how the gradient of f's result becomes that of an operand. Compiled small: there is
+  /// one for each function, and a pass backward calls it once a map.
+  [[gnu::cold]] static PullBack of(const void* f, int operand) {
     return by_operand(operand, std::index_sequence_for<T...>{},
                       [&]<int I>() { return one<I>(*static_cast<const F*>(f)); });
   }
 
  private:
-  template <int I> static PullBack one(const F& f) {
+  template <int I> [[gnu::cold]] static PullBack one(const F& f) {
     using To = Value<I>;
     if constexpr (!has_gradient<To> || !has_gradient<R> || StopsGradients<F>) {
       return {.known = true};
@@ -158,8 +169,7 @@ template <class R, class F, class... T> struct PullBacks {
   /// By a function of elements From..., which makes To.
   template <class To, class... From, class Pull>
   static PullBack made(const Pull& pull, const Reads& reads) {
-    return {true, Slope::function, reads,
-            std::make_shared<OwnedFunction>(LoopRunner<To, Pull, From...>::kernel(pull))};
+    return pull_by(LoopRunner<To, Pull, From...>::kernel(pull), reads);
   }
 };
 

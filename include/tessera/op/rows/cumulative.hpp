@@ -109,6 +109,8 @@ typename detail::TypedScan<Kind, Labels, Along, Out, A>::result cumulative(
     const A& x, ScanOptions options = {}, Where where = Where::here()) {
   using Typed = detail::TypedScan<Kind, Labels, Along, Out, A>;
   detail::use_rows_of<typename A::value_type>();
+  if constexpr (requires { requires Kind::reduction == Reduction::product; })
+    detail::use_running_products_of<typename A::value_type>();
   ops::Scan operation = Typed::operation;
   operation.options = options;
   return typename Typed::result(
@@ -152,6 +154,7 @@ DynamicTensor cumulative(std::string_view labels, char along, const DynamicTenso
   } else {
     if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
       detail::use_tensors_of_sums();
+    if constexpr (Kind::reduction == Reduction::product) detail::use_running_products_of<void>();
     const ops::Scan operation{detail::same_terms(labels),           along, Kind::reduction, options,
                               detail::KindType<Kind>::of(x.type()), out};
     return DynamicTensor(detail::run({operation, {&x.core()}, site}));

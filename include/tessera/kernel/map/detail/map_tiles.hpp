@@ -5,6 +5,7 @@
 /// as the result does.
 ///
 ///     MapTiles{shape, operands, loop, f, out, in, sizes}.run(begin, end);
+#include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/map/map_by_loop.hpp>
 
 namespace tessera::detail {
@@ -77,6 +78,38 @@ struct MapTiles {
     });
   }
 };
+
+TESSERA_FUNCTION void loop_in_float(ElementLoop loop, const void* f, Index n, void* out,
+                                    const void* const* in, const ElementTypes& types) {
+  alignas(64) float wide[max_dims + 1][map_tile];
+  const int operands = types.size() - 1;
+  const DType made = types[operands];
+  const auto at = [](const void* p, DType type, Index i) {
+    return static_cast<const std::byte*>(p) + i * size_of(type);
+  };
+  std::array<const void*, max_dims> from{};
+  for (Index i = 0; i < n; i += map_tile) {
+    const Index count = min_of(map_tile, n - i);
+    for (int k = 0; k < operands; ++k) {
+      const void* const first = at(in[k], types[k], i);
+      if (types[k] == DType::f16)
+        convert_row(static_cast<const half*>(first), count, wide[k]);
+      else if (types[k] == DType::bf16)
+        convert_row(static_cast<const bfloat16*>(first), count, wide[k]);
+      from[static_cast<std::size_t>(k)] = is_short(types[k]) ? wide[k] : first;
+    }
+    float* const results = wide[operands];
+    if (made == DType::f16) {
+      loop(f, count, results, from.data());
+      convert_row(results, count, static_cast<half*>(out) + i);
+    } else if (made == DType::bf16) {
+      loop(f, count, results, from.data());
+      convert_row(results, count, static_cast<bfloat16*>(out) + i);
+    } else {
+      loop(f, count, static_cast<std::byte*>(out) + i * size_of(made), from.data());
+    }
+  }
+}
 
 TESSERA_FUNCTION void map_by_loop(const LocalMap& work, ElementLoop loop, const void* f, void* out,
                                   const void* const* in, const ElementSizes& sizes) {
