@@ -92,6 +92,8 @@ template <class F> inline constexpr bool is_seldom_run = false;
 /// The same of a derivative: compiled fast, and fast where its operands lie as its result does. Of
 /// half types only the loop in float is compiled, which all of them share.
 template <class R, class F, class... T> struct LoopRunner {
+  static constexpr ElementSizes sizes{static_cast<int>(sizeof(T))..., static_cast<int>(sizeof(R))};
+  static constexpr ElementTypes types{dtype_of<T>..., dtype_of<R>};
   template <std::size_t... I>
   static void call(const F& f, Index n, R* out, const void* const* in, std::index_sequence<I...>) {
     if constexpr ((is_rare_element<R> || ... || is_rare_element<T>))
@@ -106,15 +108,14 @@ template <class R, class F, class... T> struct LoopRunner {
       const auto wide = as_promoted<R, F, T...>(*static_cast<const F*>(f)).f;
       using Wide = std::remove_const_t<decltype(wide)>;
       loop_in_float(&LoopRunner<ComputeType<R>, Wide, ComputeType<T>...>::loop, &wide, n, out, in,
-                    {dtype_of<T>..., dtype_of<R>});
+                    types);
     } else {
       call(*static_cast<const F*>(f), n, static_cast<R*>(out), in, std::index_sequence_for<T...>{});
     }
   }
   static void run(const void* f, const LocalMap& work, void* out, const void* const* in) {
     if constexpr (kernels_on_host)
-      map_by_loop(work, &loop, f, out, in,
-                  {static_cast<int>(sizeof(T))..., static_cast<int>(sizeof(R))});
+      map_by_loop(work, &loop, f, out, in, sizes);
     else
       MapRunner<R, F, T...>::run(f, work, out, in);
   }
@@ -124,6 +125,12 @@ template <class R, class F, class... T> struct LoopRunner {
     kernel.numbers = numbers_of<F>();
     return kernel;
   }
+  /// The kernel of the only function of type F, where it holds nothing.
+  static inline const F function{};
+  static constexpr MapKernel only{.run = &run,
+                                  .context = &function,
+                                  .keep = &keep_as_it_is,
+                                  .identity = &MapRunner<R, F, T...>::identity};
 };
 
 /// A function and where the result's block lies in the whole.

@@ -95,18 +95,18 @@ concept HasPull = requires {
   Pulled<F, I>::reads;
 };
 
-/// Returns one.operator()<I>() where I is the operand.
-template <std::size_t... I, class One>
-[[gnu::cold]] PullBack by_operand(int operand, std::index_sequence<I...>, const One& one) {
-  PullBack back;
-  ((static_cast<int>(I) == operand ? void(back = one.template operator()<static_cast<int>(I)>())
-                                   : void()),
-   ...);
-  return back;
+/// Returns one.operator()<I>() where I, below N, is the operand.
+template <int N, int I = 0, class One>
+TESSERA_INLINE inline PullBack by_operand(int operand, const One& one) {
+  if constexpr (I == N)
+    return {};
+  else
+    return operand == I ? one.template operator()<I>() : by_operand<N, I + 1>(operand, one);
 }
 
 /// By a function of the cotangent and the values named. Not a template, so that it is compiled
 /// once.
+inline constexpr Reads no_reads{};
 [[gnu::noinline]] inline PullBack pull_by(const MapKernel& kernel, const Reads& reads) {
   return {true, Slope::function, reads, std::make_shared<OwnedFunction>(kernel)};
 }
@@ -119,8 +119,8 @@ template <class R, class F, class... T> struct PullBacks {
   /// Returns how the gradient of f's result becomes that of an operand. Compiled small: there is
   /// one for each function, and a pass backward calls it once a map.
   [[gnu::cold]] static PullBack of(const void* f, int operand) {
-    return by_operand(operand, std::index_sequence_for<T...>{},
-                      [&]<int I>() { return one<I>(*static_cast<const F*>(f)); });
+    return by_operand<sizeof...(T)>(
+        operand, [&]<int I>() TESSERA_INLINE { return one<I>(*static_cast<const F*>(f)); });
   }
 
  private:
@@ -141,7 +141,7 @@ template <class R, class F, class... T> struct PullBacks {
         return times_read<I>(D::of(f),
                              std::make_index_sequence<static_cast<std::size_t>(D::reads.size())>{});
       else if constexpr (D::slope == Slope::one && !std::is_same_v<R, To>)
-        return made<To, R>(fn::Converted<To>{}, {});
+        return made<To, R>(fn::Converted<To>{}, no_reads);
       else
         return {.known = true, .slope = D::slope};
     } else {
@@ -154,7 +154,7 @@ template <class R, class F, class... T> struct PullBacks {
   }
   template <int I, class Pull, std::size_t... K>
   static PullBack pulled_read(const Pull& pull, std::index_sequence<K...>) {
-    constexpr const Reads& reads = Pulled<F, I>::reads;
+    static constexpr Reads reads = Pulled<F, I>::reads;
     return made<Value<I>, R, Value<reads[static_cast<int>(K)]>...>(pull, reads);
   }
   template <int I, class D, std::size_t... K>
@@ -163,19 +163,25 @@ template <class R, class F, class... T> struct PullBacks {
   }
   /// The cotangent times d of the values named.
   template <int I, int... Read, class D> static PullBack times(const D& d) {
+    static constexpr Reads reads{Read...};
     return made<Value<I>, R, Value<Read>...>(fn::Times<D, static_cast<int>(sizeof...(Read))>{d},
-                                             {Read...});
+                                             reads);
   }
   /// By a function of elements From..., which makes To.
   template <class To, class... From, class Pull>
   static PullBack made(const Pull& pull, const Reads& reads) {
-    return pull_by(LoopRunner<To, Pull, From...>::kernel(pull), reads);
+    using Runner = LoopRunner<To, Pull, From...>;
+    if constexpr (std::is_empty_v<Pull> && std::is_default_constructible_v<Pull> &&
+                  numbers_of<Pull>() == nullptr)
+      return pull_by(Runner::only, reads);
+    else
+      return pull_by(Runner::kernel(pull), reads);
   }
 };
 
 template <class R, class F, class... T> struct PullBacks<R, PlacedFunction<F>, T...> {
   static PullBack of(const void* placed, int operand) {
-    return by_operand(operand, std::index_sequence_for<T...>{}, [&]<int I>() {
+    return by_operand<sizeof...(T)>(operand, [&]<int I>() TESSERA_INLINE {
       return one<I, std::tuple_element_t<I, std::tuple<T...>>>(
           *static_cast<const PlacedFunction<F>*>(placed));
     });
