@@ -35,7 +35,7 @@ namespace tessera::detail {
 template <Element T> void use_tensor_of() {
   TESSERA_REGISTER(registered<T>);
   TESSERA_REGISTER(registered<ComputeType<T>>);
-  TESSERA_REGISTER(registered<PartType<T>>);
+  if constexpr (ComplexElement<T>) TESSERA_REGISTER(registered<PartType<T>>);
 }
 /// The same for the result R of a function of such tensors of elements T..., whose kernels, and
 /// those of their parts, are there already.

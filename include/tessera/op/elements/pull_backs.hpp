@@ -104,10 +104,11 @@ TESSERA_INLINE inline PullBack by_operand(int operand, const One& one) {
     return operand == I ? one.template operator()<I>() : by_operand<N, I + 1>(operand, one);
 }
 
-/// By a function of the cotangent and the values named. Not a template, so that it is compiled
-/// once.
 inline constexpr Reads no_reads{};
-[[gnu::noinline]] inline PullBack pull_by(const MapKernel& kernel, const Reads& reads) {
+
+/// By a function of the cotangent and the values named. The same for all functions.
+template <int = dtypes>
+[[gnu::noinline]] PullBack pull_by(const MapKernel& kernel, const Reads& reads) {
   return {true, Slope::function, reads, std::make_shared<OwnedFunction>(kernel)};
 }
 
