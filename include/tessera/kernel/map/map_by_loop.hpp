@@ -23,13 +23,11 @@ namespace tessera::detail {
 /// out[i] = f(in[0][i], in[1][i], ...) for i below n.
 using ElementLoop = void (*)(const void* f, Index n, void* out, const void* const* in);
 
-/// The types of elements of each operand, and last of the result.
-using ElementTypes = FixedVector<DType, max_dims + 1>;
-
-/// Calls `loop`, which has float in place of half types, for tiles of elements of `types`: they are
-/// widened before, and its results are rounded. Communication: none.
+/// Calls `loop`, which has float in place of half types, for tiles of elements of `types`, those of
+/// the operands and last of the result: they are widened before, and its results are rounded.
+/// Communication: none.
 TESSERA_FUNCTION void loop_in_float(ElementLoop loop, const void* f, Index n, void* out,
-                                    const void* const* in, const ElementTypes& types);
+                                    const void* const* in, const DType* types, int operands);
 
 /// The bytes of an element of each operand, and last of the result.
 using ElementSizes = FixedVector<int, max_dims + 1>;

@@ -93,7 +93,7 @@ template <class F> inline constexpr bool is_seldom_run = false;
 /// half types only the loop in float is compiled, which all of them share.
 template <class R, class F, class... T> struct LoopRunner {
   static constexpr ElementSizes sizes{static_cast<int>(sizeof(T))..., static_cast<int>(sizeof(R))};
-  static constexpr ElementTypes types{dtype_of<T>..., dtype_of<R>};
+  static constexpr DType types[] = {dtype_of<T>..., dtype_of<R>};
   template <std::size_t... I>
   static void call(const F& f, Index n, R* out, const void* const* in, std::index_sequence<I...>) {
     if constexpr ((is_rare_element<R> || ... || is_rare_element<T>))
@@ -108,7 +108,7 @@ template <class R, class F, class... T> struct LoopRunner {
       const auto wide = as_promoted<R, F, T...>(*static_cast<const F*>(f)).f;
       using Wide = std::remove_const_t<decltype(wide)>;
       loop_in_float(&LoopRunner<ComputeType<R>, Wide, ComputeType<T>...>::loop, &wide, n, out, in,
-                    types);
+                    types, sizeof...(T));
     } else {
       call(*static_cast<const F*>(f), n, static_cast<R*>(out), in, std::index_sequence_for<T...>{});
     }

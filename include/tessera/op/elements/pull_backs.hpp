@@ -107,9 +107,9 @@ TESSERA_INLINE inline PullBack by_operand(int operand, const One& one) {
 inline constexpr Reads no_reads{};
 
 /// By a function of the cotangent and the values named. The same for all functions.
-template <int = dtypes>
+template <class Function>
 [[gnu::noinline]] PullBack pull_by(const MapKernel& kernel, const Reads& reads) {
-  return {true, Slope::function, reads, std::make_shared<OwnedFunction>(kernel)};
+  return {true, Slope::function, reads, std::make_shared<Function>(kernel)};
 }
 
 template <class R, class F, class... T> struct PullBacks {
@@ -174,9 +174,9 @@ template <class R, class F, class... T> struct PullBacks {
     using Runner = LoopRunner<To, Pull, From...>;
     if constexpr (std::is_empty_v<Pull> && std::is_default_constructible_v<Pull> &&
                   numbers_of<Pull>() == nullptr)
-      return pull_by(Runner::only, reads);
+      return pull_by<OwnedFunction>(Runner::only, reads);
     else
-      return pull_by(Runner::kernel(pull), reads);
+      return pull_by<OwnedFunction>(Runner::kernel(pull), reads);
   }
 };
 

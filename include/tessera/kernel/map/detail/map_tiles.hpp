@@ -80,9 +80,8 @@ struct MapTiles {
 };
 
 TESSERA_FUNCTION void loop_in_float(ElementLoop loop, const void* f, Index n, void* out,
-                                    const void* const* in, const ElementTypes& types) {
+                                    const void* const* in, const DType* types, int operands) {
   alignas(64) float wide[max_dims + 1][map_tile];
-  const int operands = types.size() - 1;
   const DType made = types[operands];
   const auto at = [](const void* p, DType type, Index i) {
     return static_cast<const std::byte*>(p) + i * size_of(type);
