@@ -104,7 +104,7 @@ def operators(root, pages, plans):
         for path, head, declared in documented(root, room):
             name, title = path.stem, sentence_case(path.stem.replace("_", " "))
             placed = " Functions also take the place of their call as the last argument, which is left out here."
-            calls = " Functions also take a `DynamicCall` as the last argument, of typed tensors the place of their call, which is left out here."
+            calls = " Functions also take a `CallOptions` as the last argument, of typed tensors the place of their call, which is left out here."
             out = [f"# {title}", markdown(head), f"Header: `tessera/{path.relative_to(root / 'include/tessera')}`."
                    + next((said for sign, said in (("detail::CallOf", calls), ("Where where", placed))
                            if any(sign in text for one in declared for text in one.texts)), "")]

@@ -76,11 +76,11 @@ TEST_CASE("the host's memory is not kept for an operator under way") {
     const auto mesh = make_mesh<Grid>(world, 2, 1);
     const auto x = full<Real<data, _>>(mesh, {4, 4}, 1);
     const std::vector<double> fives(16, 5.0);
-    CHECK_THROWS_WITH_AS((void)async([&] {
-                           const DynamicTensor late = reshard<P<data, _>>(reshard<P<_, data>>(x));
-                           return from_host<double>(mesh, {4, 4}, late.sharding(), std::span(fives),
-                                                    DynamicCall::into(late));
-                         }),
-                         doctest::Contains("reads the host's memory"), UsageError);
+    CHECK_THROWS_WITH_AS(
+        (void)async([&] {
+          const DynamicTensor late = reshard<P<data, _>>(reshard<P<_, data>>(x));
+          return from_host<double>(mesh, {4, 4}, late.sharding(), std::span(fives), into(late));
+        }),
+        doctest::Contains("reads the host's memory"), UsageError);
   });
 }

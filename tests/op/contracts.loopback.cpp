@@ -152,54 +152,54 @@ TEST_CASE(
                    sums = contract(Only<all_reduces<model>>{});
     const auto keeps = [&](const Contract& bound, const auto& run, const auto& usual) {
       DynamicTensor result;
-      const bool kept = bound.covers(used(mesh, [&] { result = run(DynamicCall(bound)); }));
+      const bool kept = bound.covers(used(mesh, [&] { result = run(CallOptions(bound)); }));
       return kept && to_host<double>(result) == to_host<double>(usual());
     };
-    const auto sum_of = [&](const DynamicCall& call) { return reduce<Sum>("ij->i", x, call); };
+    const auto sum_of = [&](const CallOptions& call) { return reduce<Sum>("ij->i", x, call); };
     REQUIRE_THAT(keeps(
-        sums, [&](const DynamicCall& c) { return einsum("ik,kj->ij", x, w, c); },
+        sums, [&](const CallOptions& c) { return einsum("ik,kj->ij", x, w, c); },
         [&] { return einsum("ik,kj->ij", x, w); }));
     REQUIRE_THAT(keeps(
         sums,
-        [&](const DynamicCall& c) {
+        [&](const CallOptions& c) {
           return einsum("ik,kj->ij", x, w, Sharding{{0}, {}}, c);
         },
         [&] { return einsum("ik,kj->ij", x, w); }));
     REQUIRE_THAT(keeps(
         gathers_all,
-        [&](const DynamicCall& c) {
+        [&](const CallOptions& c) {
           return reshard(x, Sharding{{1}, {0}}, c);
         },
         [&] { return x; }));
     REQUIRE_THAT(keeps(sums, sum_of, [&] { return reduce<Sum>("ij->i", x); }));
     REQUIRE_THAT(keeps(
-        nothing, [&](const DynamicCall& c) { return transpose("ij->ji", x, c); },
+        nothing, [&](const CallOptions& c) { return transpose("ij->ji", x, c); },
         [&] { return transpose("ij->ji", x); }));
     REQUIRE_THAT(keeps(
         gathers_all,
-        [&](const DynamicCall& c) { return cumulative<Sum>("ij", 'j', x, ScanOptions{}, c); },
+        [&](const CallOptions& c) { return cumulative<Sum>("ij", 'j', x, ScanOptions{}, c); },
         [&] { return cumulative<Sum>("ij", 'j', x); }));
     REQUIRE_THAT(keeps(
         gathers_all,
-        [&](const DynamicCall& c) {
+        [&](const CallOptions& c) {
           return async([&] { return reshard(x, Sharding{{}, {}}, c); }).wait();
         },
         [&] { return x; }));
     REQUIRE_THAT(keeps(
         sums,
-        [&](const DynamicCall& c) {
+        [&](const CallOptions& c) {
           return async([&] { return reduce<Sum>("ij->i", x, Sharding{{0}}, c); }).wait();
         },
         [&] { return reduce<Sum>("ij->i", x); }));
     REQUIRE_THAT(keeps(
         gathers_all,
-        [&](const DynamicCall& c) {
+        [&](const CallOptions& c) {
           return reshard_together({x, w}, {Sharding{{}, {}}, Sharding{{}, {}}}, c)[1];
         },
         [&] { return w; }));
     REQUIRE_THAT(keeps(
         gathers_all,
-        [&](const DynamicCall& c) {
+        [&](const CallOptions& c) {
           return map_dynamic<double>(*c.contract(), "ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x,
                                      x);
         },
@@ -278,22 +278,22 @@ TEST_CASE(
     const bool rows = mesh.shape()[0] > 1;
     // Without a contract refused where rows are split; with one, what is asked for by `out` too.
     const auto held = [&](const auto& call, const DynamicTensor& usual, const Sharding& out) {
-      const std::string text = message([&] { (void)call(DynamicCall(Where::here())); });
+      const std::string text = message([&] { (void)call(CallOptions(Where::here())); });
       if (rows != says(text, "(it has no contract, and the mesh is strict)")) return false;
-      const DynamicTensor y = call(DynamicCall(moves));
+      const DynamicTensor y = call(CallOptions(moves));
       return y.sharding() == out && to_host<double>(y) == to_host<double>(usual);
     };
     const Sharding whole{{}, {}}, columns{{}, {1}}, blocks{{0}, {1}};
     const OutOfRange clamp = OutOfRange::clamp, drop = OutOfRange::drop;
     const DynamicTensor taken = take("vm,b->bm", x, ids, whole, clamp, moves);
     REQUIRE_THAT(to_host<double>(taken) == to_host<double>(x));  // each row at its own place
-    REQUIRE_THAT(held([&](const DynamicCall& c) { return take("vm,b->bm", x, ids, clamp, c); },
+    REQUIRE_THAT(held([&](const CallOptions& c) { return take("vm,b->bm", x, ids, clamp, c); },
                       taken, blocks));
-    REQUIRE_THAT(held([&](const DynamicCall& c) { return take("vm,b->bm", x, {ids}, clamp, c); },
+    REQUIRE_THAT(held([&](const CallOptions& c) { return take("vm,b->bm", x, {ids}, clamp, c); },
                       taken, blocks));
     REQUIRE_THAT(
-        held([&](const DynamicCall& c) { return take(x, ids, 0, clamp, c); }, taken, blocks));
-    REQUIRE_THAT(held([&](const DynamicCall& c) { return take(x, ids, 0, columns, clamp, c); },
+        held([&](const CallOptions& c) { return take(x, ids, 0, clamp, c); }, taken, blocks));
+    REQUIRE_THAT(held([&](const CallOptions& c) { return take(x, ids, 0, columns, clamp, c); },
                       taken, columns));
 
     const DynamicTensor joined = scatter<Sum>("vm,b,bm->vm", x, ids, updates, whole, drop, moves);
@@ -301,10 +301,10 @@ TEST_CASE(
     const DynamicTensor fresh = scatter<Sum>("b,bm->vm", {ids, updates}, {7}, whole, drop, moves);
     REQUIRE_THAT(to_host<double>(fresh) == to_host<double>(updates));
     REQUIRE_THAT(held(
-        [&](const DynamicCall& c) { return scatter<Sum>("vm,b,bm->vm", x, ids, updates, drop, c); },
+        [&](const CallOptions& c) { return scatter<Sum>("vm,b,bm->vm", x, ids, updates, drop, c); },
         joined, blocks));
     REQUIRE_THAT(held(
-        [&](const DynamicCall& c) {
+        [&](const CallOptions& c) {
           return scatter<Sum>("b,bm->vm", {ids, updates}, {7}, drop, c);
         },
         fresh, columns));
@@ -312,21 +312,21 @@ TEST_CASE(
     const DynamicTensor hot = one_hot<double>("bv", 'v', ids, 7);  // local: it needs no contract
     REQUIRE_THAT(hot.sharding() == Sharding{{0}, {}});
     REQUIRE_THAT(
-        held([&](const DynamicCall& c) { return one_hot<double>("bv", 'v', ids, 7, whole, c); },
+        held([&](const CallOptions& c) { return one_hot<double>("bv", 'v', ids, 7, whole, c); },
              hot, whole));
 
     const DynamicTensor window = dynamic_slice("vm", "v", x, {2}, {3}, whole, moves);
     REQUIRE_THAT(to_host<double>(window) ==
                  to_host<double>(slice(x, {2, 0}, {5, 6}, {}, whole, moves)));
     REQUIRE_THAT(
-        held([&](const DynamicCall& c) { return dynamic_slice("vm", "v", x, {2}, {3}, c); }, window,
+        held([&](const CallOptions& c) { return dynamic_slice("vm", "v", x, {2}, {3}, c); }, window,
              columns));
     REQUIRE_THAT(held(
-        [&](const DynamicCall& c) { return dynamic_update_slice("vm", "v", x, updates, {0}, c); },
+        [&](const CallOptions& c) { return dynamic_update_slice("vm", "v", x, updates, {0}, c); },
         updates, blocks));
     const DynamicTensor y = zeros<Guarded<data, model>>(mesh, 7, 6);
     REQUIRE_THAT(held(
-        [&](const DynamicCall& c) {
+        [&](const CallOptions& c) {
           dynamic_update_slice_into("vm", "v", y, updates, {0}, c);
           return y;
         },
@@ -360,8 +360,8 @@ TEST_CASE("dynamic calls that move tensors in, out, together and between meshes 
       return from_root<double>(mesh.core(), {6, 8}, rows, 0, values, call...);
     };
     REQUIRE_THAT(to_host<double>(in()) == all);
-    REQUIRE_THAT(to_host<double>(in(DynamicCall(moves))) == all);
-    REQUIRE_THAT(several == refused([&] { (void)in(DynamicCall(nothing)); }));
+    REQUIRE_THAT(to_host<double>(in(CallOptions(moves))) == all);
+    REQUIRE_THAT(several == refused([&] { (void)in(CallOptions(nothing)); }));
     REQUIRE_THAT(to_root<double>(x, 0, moves).values == to_root<double>(x).values);
     REQUIRE_THAT(several == refused([&] { (void)to_root<double>(x, 0, nothing); }));
     to_irregular(x, own, view);
@@ -371,12 +371,12 @@ TEST_CASE("dynamic calls that move tensors in, out, together and between meshes 
       return from_irregular(mesh.core(), {6, 8}, Sharding{{}, {0, 1}}, own, view, call...);
     };
     REQUIRE_THAT(to_host<double>(cut()) == all);
-    REQUIRE_THAT(to_host<double>(cut(DynamicCall(moves))) == all);
-    REQUIRE_THAT(several == refused([&] { (void)cut(DynamicCall(nothing)); }));
+    REQUIRE_THAT(to_host<double>(cut(CallOptions(moves))) == all);
+    REQUIRE_THAT(several == refused([&] { (void)cut(CallOptions(nothing)); }));
 
     // What goes between meshes, or together, does.
     const auto over = [&](const auto&... call) { return reshard(x, rows, row, call...); };
-    REQUIRE_THAT(to_host<double>(over(DynamicCall(moves))) == all);
+    REQUIRE_THAT(to_host<double>(over(CallOptions(moves))) == all);
     REQUIRE_THAT((mesh.shape()[1] > 1) == refused([&] { (void)over(); }));
     REQUIRE_THAT(several == refused([&] {
                    (void)reshard_together({x, x}, {everywhere, everywhere});

@@ -327,26 +327,26 @@ TEST_CASE("on a strict mesh calls of dynamic tensors that communicate need a con
   (void)cast<double>(where(d > 0, d, 0));
   const Contract gathered = contract_of<Strict<Grid>, Only<gathers<>>>(), all;
   const auto bounded = [&](const Contract& enough, const auto& f) {
-    CHECK_THROWS_WITH_AS(f(DynamicCall(Where::here())),
+    CHECK_THROWS_WITH_AS(f(CallOptions(Where::here())),
                          doctest::Contains("it has no contract, and the mesh is strict"),
                          ContractError);
-    CHECK_THROWS_AS(f(DynamicCall(Contract::nothing())), ContractError);
-    CHECK_NOTHROW(f(DynamicCall(enough)));
+    CHECK_THROWS_AS(f(CallOptions(Contract::nothing())), ContractError);
+    CHECK_NOTHROW(f(CallOptions(enough)));
   };
-  bounded(gathered, [&](const DynamicCall& call) { (void)maximum(d, e, call); });
-  bounded(gathered, [&](const DynamicCall& call) { (void)equal(d, e, call); });
-  bounded(gathered, [&](const DynamicCall& call) { (void)clamp(d, e, e, call); });
-  bounded(gathered, [&](const DynamicCall& call) { (void)where(b, d, 2, call); });
-  bounded(gathered, [&](const DynamicCall& call) { (void)replicate(d, call); });
-  bounded(all, [&](const DynamicCall& call) { (void)split(d, 0, AxisList{1}, call); });
-  bounded(all, [&](const DynamicCall& call) { (void)softmax<float>("ij", 'j', d, call); });
-  bounded(all, [&](const DynamicCall& call) {
+  bounded(gathered, [&](const CallOptions& call) { (void)maximum(d, e, call); });
+  bounded(gathered, [&](const CallOptions& call) { (void)equal(d, e, call); });
+  bounded(gathered, [&](const CallOptions& call) { (void)clamp(d, e, e, call); });
+  bounded(gathered, [&](const CallOptions& call) { (void)where(b, d, 2, call); });
+  bounded(gathered, [&](const CallOptions& call) { (void)replicate(d, call); });
+  bounded(all, [&](const CallOptions& call) { (void)split(d, 0, AxisList{1}, call); });
+  bounded(all, [&](const CallOptions& call) { (void)softmax<float>("ij", 'j', d, call); });
+  bounded(all, [&](const CallOptions& call) {
     (void)softmax<float>("ij", 'j', d, Sharding{{}, {}}, call);
   });
-  bounded(all, [&](const DynamicCall& call) {
+  bounded(all, [&](const CallOptions& call) {
     (void)log_softmax<float>("ij", 'j', d, Sharding{{1}, {}}, call);
   });
-  bounded(all, [&](const DynamicCall& call) {
+  bounded(all, [&](const CallOptions& call) {
     (void)logsumexp<float>("ij->i", d, Sharding{{1}}, call);
   });
   CHECK_NOTHROW((void)exp(d, Contract::nothing()));

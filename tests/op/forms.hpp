@@ -10,7 +10,7 @@
 ///       using Out = P<_, model>;
 ///       static constexpr std::array extents{Extents{6, 8}};
 ///       template <class O, class B> static auto typed(const auto& x) { return roll<0, O, B>(x, 1); }
-///       static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call);
+///       static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call);
 ///       static constexpr ops::Roll value(const Sharding& out) { return {{1, 0}, out}; }
 ///     };
 ///     rows.push_back(support::row<Roll>());
@@ -172,7 +172,7 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
   static std::string held(const Meshes& m) {
     const Sharding to = out();
     const Dynamic x = dynamic(m.strict);
-    const auto refused = [&](const DynamicCall& call) {
+    const auto refused = [&](const CallOptions& call) {
       try {
         (void)K::dynamic(x, &to, call);
         return false;
@@ -251,12 +251,12 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
     const DynamicTensor fresh = K::dynamic(x, &to, Where::here());
     const DynamicTensor y = zeros_like(fresh);
     const void* const memory = y.core().data();
-    const DynamicTensor same = K::dynamic(x, &to, DynamicCall::into(y));
+    const DynamicTensor same = K::dynamic(x, &to, tessera::into(y));
     if (same.core().storage() != y.core().storage() || y.core().data() != memory)
       return "the result is not in the destination";
     if (K::deduces) {
       const DynamicTensor z = zeros_like(K::dynamic(x, nullptr, Where::here()));
-      (void)K::dynamic(x, nullptr, DynamicCall::into(z));
+      (void)K::dynamic(x, nullptr, tessera::into(z));
       if (const std::string wrong = differ(values(z), expected(m)); !wrong.empty())
         return "deduced: " + wrong;
     }

@@ -24,7 +24,7 @@ struct Einsum : Usual {
   template <class O, class B> static auto typed(const auto& x, const auto& w) {
     return einsum<"ik,kj->ij", O, B>(x, w);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? einsum("ik,kj->ij", x[0], x[1], *out, call)
                : einsum("ik,kj->ij", x[0], x[1], call);
   }
@@ -41,7 +41,7 @@ struct Reduce : OfOne {
   static constexpr OperatorKind kind = OperatorKind::reduce;
   using Out = P<model>;
   template <class O, class B> static auto typed(const auto& x) { return sum<"ij->i", O, B>(x); }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? reduce<Sum>("ij->i", x[0], *out, call) : reduce<Sum>("ij->i", x[0], call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -54,7 +54,7 @@ struct Reshard : OfOne {
   static constexpr OperatorKind kind = OperatorKind::reshard;
   using Plain = P<model, data>;
   template <class O, class B> static auto typed(const auto& x) { return reshard<O, B>(x); }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? reshard(x[0], *out, call) : finish(x[0], call);
   }
   static constexpr auto value(const Sharding& out) { return ops::Reshard{out}; }
@@ -64,7 +64,7 @@ struct Transpose : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return transpose<"ij->ji", O, B>(x);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? transpose("ij->ji", x[0], *out, call) : transpose("ij->ji", x[0], call);
   }
   static constexpr auto value(const Sharding& out) { return ops::Transpose{parse("ij->ji"), out}; }
@@ -77,7 +77,7 @@ struct Map : Usual {
   template <class O, class B> static auto typed(const auto& x, const auto& y) {
     return map<"ij,ij->ij", O, B>(fn::Maximum{}, x, y);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding*, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding*, const CallOptions& call) {
     return maximum(x[0], x[1], call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -88,7 +88,7 @@ struct Arg : OfOne {
   static constexpr OperatorKind kind = OperatorKind::arg;
   using Out = P<model>;
   template <class O, class B> static auto typed(const auto& x) { return argmax<"ij->i", O, B>(x); }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? argmax("ij->i", x[0], *out, call) : argmax("ij->i", x[0], call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -101,7 +101,7 @@ struct Moments : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return variance<"ij->i", O, B>(x);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? variance<double>("ij->i", x[0], *out, 0, call)
                : variance<double>("ij->i", x[0], {}, 0, call);
   }
@@ -119,7 +119,7 @@ struct Normalize : Usual {
   static auto typed(const auto& x, const auto& scale, const auto& bias) {
     return layer_norm<O, B>(x, scale, bias, 0.5);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? layer_norm<double>(x[0], x[1], x[2], 0.5, *out, call)
                : layer_norm<double>(x[0], x[1], x[2], 0.5, {}, call);
   }
@@ -132,7 +132,7 @@ struct Scan : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return cumsum<"ij", 'j', O, B>(x);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? cumulative<Sum>("ij", 'j', x[0], *out, {}, call)
                : cumulative<Sum>("ij", 'j', x[0], {}, call);
   }
@@ -147,7 +147,7 @@ struct Broadcast : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return broadcast_to<O, B>(x, whole);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? broadcast_to(x[0], whole, *out, call) : broadcast_to(x[0], whole, call);
   }
   static constexpr auto value(const Sharding& out) { return ops::Broadcast{{0, 1}, whole, out}; }
@@ -157,7 +157,7 @@ struct Softmax : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return softmax<"ij", 'j', O, B>(x);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? softmax<double>("ij", 'j', x[0], *out, call)
                : softmax<double>("ij", 'j', x[0], call);
   }
@@ -170,7 +170,7 @@ struct Sort : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return tessera::sort<"ij", 'j', O, B>(x);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? tessera::sort("ij", 'j', x[0], *out, {}, call)
                : tessera::sort("ij", 'j', x[0], {}, call);
   }
@@ -186,7 +186,7 @@ struct TopK : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return top_k<"ij", 'j', O, B>(x, 3).values;
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? top_k("ij", 'j', x[0], 3, *out, call).values
                : top_k("ij", 'j', x[0], 3, call).values;
   }
@@ -207,7 +207,7 @@ struct Slice : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return slice<O, B>(x, {1, 2}, {6, 7});
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? slice(x[0], {1, 2}, {6, 7}, {}, *out, call)
                : slice(x[0], {1, 2}, {6, 7}, {}, call);
   }
@@ -220,7 +220,7 @@ struct Pad : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return pad<O, B>(x, {1, 0}, {2, 3});
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? pad(x[0], {1, 0}, {2, 3}, {}, 0, *out, call)
                : pad(x[0], {1, 0}, {2, 3}, {}, 0, call);
   }
@@ -231,7 +231,7 @@ struct Pad : OfOne {
 struct Reverse : OfOne {
   static constexpr OperatorKind kind = OperatorKind::reverse;
   template <class O, class B> static auto typed(const auto& x) { return reverse<O, B, 0>(x); }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     const FixedVector<int, max_dims> dims{0};
     return out ? reverse(x[0], dims, *out, call) : reverse(x[0], dims, call);
   }
@@ -240,7 +240,7 @@ struct Reverse : OfOne {
 struct Roll : OfOne {
   static constexpr OperatorKind kind = OperatorKind::roll;
   template <class O, class B> static auto typed(const auto& x) { return roll<0, O, B>(x, 2); }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? roll(x[0], 2, 0, *out, call) : roll(x[0], 2, 0, call);
   }
   static constexpr auto value(const Sharding& out) { return ops::Roll{{2, 0}, out}; }
@@ -248,7 +248,7 @@ struct Roll : OfOne {
 struct Shift : OfOne {
   static constexpr OperatorKind kind = OperatorKind::shift;
   template <class O, class B> static auto typed(const auto& x) { return shift<0, O, B>(x, -1); }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? shift(x[0], -1, 0, 0, *out, call) : shift(x[0], -1, 0, 0, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -262,7 +262,7 @@ struct Reshape : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return reshape<O, B>(x, {2, 3, 8});
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? reshape(x[0], {2, 3, 8}, *out, call) : reshape(x[0], {2, 3, 8}, call);
   }
   static constexpr auto value(const Sharding& out) { return ops::Reshape{{2, 3, 8}, out}; }
@@ -275,7 +275,7 @@ struct Concatenate : Usual {
   template <class O, class B> static auto typed(const auto& x, const auto& y) {
     return concatenate<0, O, B>(x, y);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? concatenate(0, x, *out, call) : concatenate(0, x, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -290,7 +290,7 @@ struct Update : Usual {
   template <class O, class B> static auto typed(const auto& x, const auto& y) {
     return update<O, B>(x, y, {2, 1});
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? update(x[0], x[1], {2, 1}, *out, call) : update(x[0], x[1], {2, 1}, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -306,7 +306,7 @@ struct Take : Usual {
   template <class O, class B> static auto typed(const auto& x, const auto& at) {
     return take<"vm,b->bm", O, B>(x, at);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? take("vm,b->bm", x[0], x[1], *out, OutOfRange::clamp, call)
                : take("vm,b->bm", x[0], x[1], OutOfRange::clamp, call);
   }
@@ -322,7 +322,7 @@ struct TakeWindows : Usual {
   template <class O, class B> static auto typed(const auto& x, const auto& at) {
     return take<"vm,b->bVm", O, B>(x, at, WindowSizes(3));
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     const WindowSizes three(3);
     return out ? take("vm,b->bVm", x[0], x[1], three, *out, OutOfRange::clamp, call)
                : take("vm,b->bVm", x[0], x[1], three, OutOfRange::clamp, call);
@@ -340,7 +340,7 @@ struct Scatter : Usual {
   static auto typed(const auto& x, const auto& at, const auto& updates) {
     return scatter<Sum, "vm,b,bm->vm", O, B>(x, at, updates);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? scatter<Sum>("vm,b,bm->vm", x[0], x[1], x[2], *out, OutOfRange::drop, call)
                : scatter<Sum>("vm,b,bm->vm", x[0], x[1], x[2], OutOfRange::drop, call);
   }
@@ -356,7 +356,7 @@ struct OneHot : Usual {
   template <class O, class B> static auto typed(const auto& at) {
     return one_hot<double, "bv", 'v', O, B>(at, 5);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? one_hot<double>("bv", 'v', x[0], 5, *out, call)
                : one_hot<double>("bv", 'v', x[0], 5, call);
   }
@@ -369,7 +369,7 @@ struct DynamicSlice : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return dynamic_slice<"ij", 'i', O, B>(x, {2}, {3});
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? dynamic_slice("ij", "i", x[0], {2}, {3}, *out, call)
                : dynamic_slice("ij", "i", x[0], {2}, {3}, call);
   }
@@ -385,7 +385,7 @@ struct DynamicUpdateSlice : Usual {
   template <class O, class B> static auto typed(const auto& x, const auto& y) {
     return dynamic_update_slice<"ij", 'i', O, B>(x, y, {2});
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? dynamic_update_slice("ij", "i", x[0], x[1], {2}, *out, call)
                : dynamic_update_slice("ij", "i", x[0], x[1], {2}, call);
   }
@@ -410,7 +410,7 @@ struct Convolve : Usual {
   template <class O, class B> static auto typed(const auto& x, const auto& k) {
     return convolve<letters, O, B>(x, k, around);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? convolve(letters.view(), x[0], x[1], around, *out, call)
                : convolve(letters.view(), x[0], x[1], around, call);
   }
@@ -424,7 +424,7 @@ struct InputGradient : Convolve {
   template <class O, class B> static auto typed(const auto& dy, const auto& k) {
     return convolve_input_gradient<letters, O, B>(dy, k, image_extents, around);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? convolve_input_gradient(letters.view(), x[0], x[1], image_extents, around, *out,
                                          call)
                : convolve_input_gradient(letters.view(), x[0], x[1], image_extents, around, call);
@@ -441,7 +441,7 @@ struct KernelGradient : Convolve {
   template <class O, class B> static auto typed(const auto& x, const auto& dy) {
     return convolve_kernel_gradient<letters, O, B>(x, dy, tap_extents, around);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? convolve_kernel_gradient(letters.view(), x[0], x[1], tap_extents, around, *out,
                                           call)
                : convolve_kernel_gradient(letters.view(), x[0], x[1], tap_extents, around, call);
@@ -459,7 +459,7 @@ struct ReduceWindow : OfOne {
   template <class O, class B> static auto typed(const auto& x) {
     return reduce_window<Max, O, B>(x, pool);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? reduce_window<Max>(x[0], pool, *out, call) : reduce_window<Max>(x[0], pool, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -474,7 +474,7 @@ struct SelectAndScatter : Usual {
   template <class O, class B> static auto typed(const auto& x, const auto& y) {
     return select_and_scatter<Max, O, B>(x, y, pool);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? select_and_scatter<Max>(x[0], x[1], pool, *out, call)
                : select_and_scatter<Max>(x[0], x[1], pool, call);
   }
@@ -487,7 +487,7 @@ struct SelectAndGather : SelectAndScatter {
   template <class O, class B> static auto typed(const auto& x, const auto& y) {
     return select_and_gather<Max, O, B>(x, y, pool);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? select_and_gather<Max>(x[0], x[1], pool, *out, call)
                : select_and_gather<Max>(x[0], x[1], pool, call);
   }
@@ -497,8 +497,8 @@ struct SelectAndGather : SelectAndScatter {
 };
 
 /// A call of two operators, the second of which has the destination.
-DynamicCall first_of(const DynamicCall& call) {
-  return call.contract() ? DynamicCall(*call.contract()) : DynamicCall(Where::here());
+CallOptions first_of(const CallOptions& call) {
+  return call.contract() ? CallOptions(*call.contract()) : CallOptions(Where::here());
 }
 constexpr std::string_view split_as_it_was =
     "a tensor with a halo, and what the adjoint makes of it, is split as the tensor without was";
@@ -510,7 +510,7 @@ struct HaloExchange : OfOne {
   template <class, class B> static auto typed(const auto& x) {
     return halo_adjoint(halo_exchange<B, 0>(x, 1, 1, Boundary::periodic));
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding*, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding*, const CallOptions& call) {
     return halo_adjoint(halo_exchange(x[0], rim, call), call);
   }
   static constexpr auto value(const Sharding&) { return ops::HaloExchange{{rim}}; }
@@ -523,7 +523,7 @@ struct HaloExchange : OfOne {
 };
 struct HaloAdjoint : HaloExchange {
   static constexpr OperatorKind kind = OperatorKind::halo_adjoint;
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding*, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding*, const CallOptions& call) {
     return halo_adjoint(halo_exchange(x[0], rim, first_of(call)), call);
   }
   static constexpr auto value(const Sharding&) { return ops::HaloExchange{{rim}, true}; }
@@ -551,7 +551,7 @@ struct FromRoot : OfOne {
     return from_root<ShardedTensor<double, Grid, O>, B>(ProcessMesh<Grid>(x.core().mesh()),
                                                         x.extents(), 0, host.values);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     const auto host = to_root<double>(x[0], 0, first_of(call));
     return from_root<double>(x[0].mesh(), x[0].extents(), out ? *out : x[0].sharding(), 0,
                              std::span<const double>(host.values), call);
@@ -610,7 +610,7 @@ struct FromBoxes : FromRoot {
     return from_irregular<ShardedTensor<double, Grid, O>, B>(ProcessMesh<Grid>(x.core().mesh()),
                                                              x.extents(), boxes, rows);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     const Memory rows = memory(*x[0].core().mesh());
     const std::vector<Box> boxes = rows_of(x[0].core().mesh()->shape().processes());
     to_irregular(x[0], boxes, rows, first_of(call));
@@ -652,7 +652,7 @@ struct Create : OfOne {
     return from_function<ShardedTensor<double, Grid, O>>(ProcessMesh<Grid>(x.core().mesh()),
                                                          x.extents(), Small<double>{});
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return from_function<double>(x[0].mesh(), x[0].extents(), *out, Small<double>{}, call);
   }
   static TensorDescs operands(const TensorDescs&) { return {}; }
@@ -689,7 +689,7 @@ struct Between : Reshard {
   template <class O, class B> static auto typed(const auto& x) {
     return reshard<ShardedTensor<double, Grid, O>, B>(x, other(x.core().mesh()));
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return reshard(x[0], *out, other(x[0].core().mesh()), call);
   }
   static auto value(const Sharding& out) {
@@ -712,7 +712,7 @@ struct Together : Reshard {
     else
       return std::get<0>(reshard_together<B, O, O>(x, y));
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     return out ? reshard_together(x, {*out, *out}, call)[0] : finish_together(x, call)[0];
   }
   static constexpr auto value(const Sharding& out) { return ops::Together{{out, out}}; }
@@ -781,9 +781,9 @@ std::string wrong_into(const ProcessMesh<Grid>& mesh, const Typed& typed, const 
     if (!(to_host(y) == to_host(expected))) return "other values";
     if (y.core().data() != memory) return "other memory";
   }
-  const DynamicTensor fresh = dynamic(DynamicCall(Where::here()));
+  const DynamicTensor fresh = dynamic(CallOptions(Where::here()));
   const DynamicTensor z = full_like(fresh, 77);
-  const DynamicTensor same = dynamic(DynamicCall::into(z));
+  const DynamicTensor same = dynamic(into(z));
   if (same.core().storage() != z.core().storage()) return "dynamic, not in the destination";
   if (differ(values(z), values(fresh)) != "") return "dynamic, other values";
   // What another tensor holds is as it was when the call is refused.
@@ -800,7 +800,7 @@ std::string wrong_into(const ProcessMesh<Grid>& mesh, const Typed& typed, const 
     }
   };
   const DynamicTensor wide = full<double>(mesh, larger, Sharding::replicated(larger.size()), 77);
-  if (!refused(wide, [&](const auto& there) { (void)dynamic(DynamicCall::into(there)); }))
+  if (!refused(wide, [&](const auto& there) { (void)dynamic(into(there)); }))
     return "dynamic, a tensor of other extents is written, or taken";
   if constexpr (Result::rank > 0) {
     Result more = full<Result>(mesh, larger, 77);
@@ -826,7 +826,7 @@ TEST_CASE("a call of several operators writes into a tensor, by the last of them
     const auto v = from_function<Real<_, data>>(mesh, {5, 7}, Small<double>{});
     const auto ids = from_function<Index32<data>>(mesh, {6}, Small<std::int32_t>{});
     const DynamicTensor X = x, W = w, V = v, Ids = ids;
-    using C = const DynamicCall&;
+    using C = const CallOptions&;
     const auto check = [&](const char* name, const auto& typed, const auto& dynamic) {
       std::string text;
       try {
@@ -876,7 +876,7 @@ TEST_CASE("a call of several operators writes into a tensor, by the last of them
     check(
         "histogram", [&] { return histogram<"ij->v">(x, 5, 0.0, 5.0); },
         [&](C call) { return histogram<double>("ij->v", X, 5, 0.0, 5.0, call); });
-    CHECK_THROWS_WITH_AS((void)mean_and_variance<double>("ij->i", X, {}, 0, DynamicCall::into(Ids)),
+    CHECK_THROWS_WITH_AS((void)mean_and_variance<double>("ij->i", X, {}, 0, into(Ids)),
                          doctest::Contains("is not one tensor"), UsageError);
     // Differentiated: the last operator's destination is what the gradient goes through.
     const auto slope = value_and_grad([&](const auto& a) {

@@ -73,7 +73,7 @@ TEST_CASE("indices are counted, alone and by rows, under any sharding") {
       for (const Sharding& out : {Sharding{{}}, Sharding{{1}}, Sharding{{0, 1}}}) {
         REQUIRE_THAT(to_host<std::int64_t>(bincount("bs->v", d, n, out)).values == all);
         const DynamicTensor y = zeros<std::int64_t>(mesh, {n}, out);
-        (void)bincount("bs->v", d, n, out, OutOfRange::drop, DynamicCall::into(y));
+        (void)bincount("bs->v", d, n, out, OutOfRange::drop, into(y));
         REQUIRE_THAT(to_host<std::int64_t>(y).values == all);
       }
       REQUIRE_THAT(to_host<std::int64_t>(bincount("bs->bv", d, n)).values == by_row);

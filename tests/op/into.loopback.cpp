@@ -378,41 +378,38 @@ TEST_CASE(
     };
     // Of three, the last product goes there, whichever operands the first ones had.
     const DynamicTensor y = zeros<double>(mesh, {6, 8}, rows);
-    (void)einsum("ij,jk,kl->il", {x, w, x}, rows, DynamicCall::into(y));
+    (void)einsum("ij,jk,kl->il", {x, w, x}, rows, into(y));
     CHECK(alike(to_host<double>(y), to_host<double>(einsum("ij,jk,kl->il", {x, w, x}, rows))));
     // Of a map it may be an operand.
     const DynamicTensor z = from_function<Real<data, model>>(mesh, {6, 8}, Ramp{});
-    (void)maximum(z, -1 * x, DynamicCall::into(z));
+    (void)maximum(z, -1 * x, into(z));
     CHECK(to_host<double>(z) == to_host<double>(maximum(x, -1 * x)));
     // Lines that are merged between processes.
     const DynamicTensor lines = from_function<Real<Axes<data, model>>>(mesh, {37}, Ramp{});
     const DynamicTensor sorted = zeros_like(lines);
-    (void)sort("i", 'i', lines, {}, DynamicCall::into(sorted));
+    (void)sort("i", 'i', lines, {}, into(sorted));
     CHECK(to_host<double>(sorted) == to_host<double>(sort("i", 'i', lines)));
     CHECK(sorted.core().storage() != lines.core().storage());
     // A contract goes with it.
-    CHECK(says([&] { (void)reshard(x, rows, DynamicCall::into(y, Contract::nothing())); },
-               "accepts Only<>"));
+    CHECK(says([&] { (void)reshard(x, rows, {into(y), Contract::nothing()}); }, "accepts Only<>"));
 
     const auto before = to_host<double>(y);
-    CHECK(says([&] { (void)roll(x, 1, 0, DynamicCall::into(y)); }, "the result is double 6x8"));
-    CHECK(says([&] { (void)roll(y, 1, 0, DynamicCall::into(y)); }, "shares its memory"));
-    CHECK(says([&] { (void)variance<double>("ij->i", y, {}, 1, DynamicCall::into(y)); },
+    CHECK(says([&] { (void)roll(x, 1, 0, into(y)); }, "the result is double 6x8"));
+    CHECK(says([&] { (void)roll(y, 1, 0, into(y)); }, "shares its memory"));
+    CHECK(says([&] { (void)variance<double>("ij->i", y, {}, 1, into(y)); },
                "the result is double 6"));
-    CHECK(says([&] { (void)norm<2, double>("ij->i", y, {}, DynamicCall::into(y)); },
+    CHECK(says([&] { (void)norm<2, double>("ij->i", y, {}, into(y)); }, "the result is double 6"));
+    CHECK(says([&] { (void)standard_deviation<double>("ij->i", y, {}, 0, into(y)); },
                "the result is double 6"));
-    CHECK(says([&] { (void)standard_deviation<double>("ij->i", y, {}, 0, DynamicCall::into(y)); },
-               "the result is double 6"));
-    CHECK(says([&] { (void)logsumexp<double>("ij->i", y, {}, DynamicCall::into(y)); },
-               "the result is double 6"));
-    CHECK(says([&] { (void)top_k("ij", 'j', x, 2, DynamicCall::into(y)); },
-               "returns several tensors"));
+    CHECK(
+        says([&] { (void)logsumexp<double>("ij->i", y, {}, into(y)); }, "the result is double 6"));
+    CHECK(says([&] { (void)top_k("ij", 'j', x, 2, into(y)); }, "returns several tensors"));
     CHECK(says(
         [&] {
-          (void)reshard_together({x, w}, {rows, rows}, DynamicCall::into(y));
+          (void)reshard_together({x, w}, {rows, rows}, into(y));
         },
         "returns several tensors"));
-    CHECK(says([&] { (void)to_root<double>(x, 0, DynamicCall::into(y)); },
+    CHECK(says([&] { (void)to_root<double>(x, 0, into(y)); },
                "to_root: the result of the call is not one tensor"));
     CHECK(to_host<double>(y) == before);
   });
@@ -431,7 +428,7 @@ TEST_CASE("memory of the application goes to a tensor that is there, and a tenso
         static_cast<std::size_t>(own.extents()[1]));
     to_irregular(x, own, rows);
     const void* const memory = y.core().data();
-    (void)from_irregular(mesh, extents, y.sharding(), own, rows, DynamicCall::into(y));
+    (void)from_irregular(mesh, extents, y.sharding(), own, rows, into(y));
     REQUIRE_THAT(y.core().data() == memory && to_host(y) == whole);
     auto z = zeros_like(x);
     into(z, [&] { return from_root<Real<data, model>>(mesh, extents, 0, whole.values); });
@@ -442,7 +439,7 @@ TEST_CASE("memory of the application goes to a tensor that is there, and a tenso
                                                mesh, extents, y.sharding(), own,
                                                Kokkos::View<double**, Kokkos::LayoutRight>(
                                                    y.data(), rows.extent(0), rows.extent(1)),
-                                               DynamicCall::into(y));
+                                               into(y));
                                          }).find("shares its memory") != std::string::npos);
     std::vector<double> there(mesh.process() == 0 ? whole.values.size() : 1);
     to_root_into(std::span(there), x);
@@ -461,14 +458,14 @@ TEST_CASE("memory of the application goes to a tensor that is there, and a tenso
     const DynamicTensor x = from_function<Real<data, model>>(mesh, {7, 6}, Ramp{});
     const Sharding rows{{0}, {}};
     const DynamicTensor y = zeros<double>(other, {7, 6}, rows);
-    (void)reshard(x, rows, other, DynamicCall::into(y));
+    (void)reshard(x, rows, other, into(y));
     CHECK(to_host<double>(y) == to_host<double>(x));
-    CHECK_THROWS_WITH_AS((void)reshard(x, Sharding{{}, {0}}, other, DynamicCall::into(y)),
+    CHECK_THROWS_WITH_AS((void)reshard(x, Sharding{{}, {0}}, other, into(y)),
                          doctest::Contains("the result is double 7x6"), ShapeError);
-    CHECK_THROWS_WITH_AS((void)reshard(x, rows, other, DynamicCall::into(x)),
+    CHECK_THROWS_WITH_AS((void)reshard(x, rows, other, into(x)),
                          doctest::Contains("lies on another mesh than the one to go to"),
                          MeshError);
-    auto goes = async([&] { return reshard(x, rows, other, DynamicCall::into(y)); });
+    auto goes = async([&] { return reshard(x, rows, other, into(y)); });
     CHECK_THROWS_WITH_AS((void)to_host<double>(y), doctest::Contains("started at"), UsageError);
     CHECK(to_host<double>(goes.wait()) == to_host<double>(x));
   });

@@ -431,24 +431,24 @@ TEST_CASE("contracts of typed and dynamic calls") {
     const DynamicTensor d(s);
     const Contract moves = contract_of<Grid, Only<exchanges<data>, gathers<data>>>();
     const auto bounded = [&](const auto& call) {
-      CHECK_THROWS_WITH_AS(call(DynamicCall(Where::here())),
+      CHECK_THROWS_WITH_AS(call(CallOptions(Where::here())),
                            doctest::Contains("it has no contract, and the mesh is strict"),
                            ContractError);
-      call(DynamicCall(moves));
+      call(CallOptions(moves));
     };
-    bounded([&](const DynamicCall& c) { (void)slice(d, {1, 0}, {6, 8}, {}, c); });
-    bounded([&](const DynamicCall& c) {
+    bounded([&](const CallOptions& c) { (void)slice(d, {1, 0}, {6, 8}, {}, c); });
+    bounded([&](const CallOptions& c) {
       (void)slices(d, {{1, 0}, {2, 0}}, {{5, 8}, {6, 8}}, {}, c);
     });
-    bounded([&](const DynamicCall& c) { (void)pad(d, {0, 0}, {1, 0}, {}, 1, c); });
-    bounded([&](const DynamicCall& c) { (void)reverse(d, {0}, c); });
-    bounded([&](const DynamicCall& c) { (void)roll(d, 1, 0, c); });
-    bounded([&](const DynamicCall& c) { (void)shift(d, 1, 0, {}, c); });
-    bounded([&](const DynamicCall& c) { (void)concatenate(0, {d, d}, c); });
-    bounded([&](const DynamicCall& c) { (void)update(d, slice_of(d, {0, 0}, {2, 8}), {3, 0}, c); });
-    bounded([&](const DynamicCall& c) { (void)reshape(d, {3, 16}, c); });
-    bounded([&](const DynamicCall& c) { (void)flip(d, c); });
-    bounded([&](const DynamicCall& c) { (void)stack(0, {d, d}, Sharding{{0}, {}, {}}, c); });
+    bounded([&](const CallOptions& c) { (void)pad(d, {0, 0}, {1, 0}, {}, 1, c); });
+    bounded([&](const CallOptions& c) { (void)reverse(d, {0}, c); });
+    bounded([&](const CallOptions& c) { (void)roll(d, 1, 0, c); });
+    bounded([&](const CallOptions& c) { (void)shift(d, 1, 0, {}, c); });
+    bounded([&](const CallOptions& c) { (void)concatenate(0, {d, d}, c); });
+    bounded([&](const CallOptions& c) { (void)update(d, slice_of(d, {0, 0}, {2, 8}), {3, 0}, c); });
+    bounded([&](const CallOptions& c) { (void)reshape(d, {3, 16}, c); });
+    bounded([&](const CallOptions& c) { (void)flip(d, c); });
+    bounded([&](const CallOptions& c) { (void)stack(0, {d, d}, Sharding{{0}, {}, {}}, c); });
     CHECK(stack(0, {d, d}).sharding() == Sharding{{}, {0}, {}});
     CHECK(stack(-1, {d, d}, Sharding{{}, {}, {}}, moves).extents() == Extents{6, 8, 2});
   });

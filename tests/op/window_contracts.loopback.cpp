@@ -29,7 +29,7 @@ struct Ramp {
 
 struct Case {
   const char* name;
-  std::function<Values(const DynamicCall&)> run;
+  std::function<Values(const CallOptions&)> run;
 };
 
 Values values_of(const DynamicTensor& x) { return to_host<double>(x).values; }
@@ -82,7 +82,7 @@ TEST_CASE("convolutions and windows on dynamic tensors keep the contract that th
     const WindowSettings pool{.size = {1, 3, 2, 1}, .low = {0, 1, 0, 0}, .high = {0, 1, 0, 0}};
     const Extents image = x.extents(), kernel = k.extents();
     const Sharding split = x.sharding(), whole = k.sharding();
-    using Call = DynamicCall;
+    using Call = CallOptions;
     const std::vector<Case> cases{
         {"convolve",
          [&](const Call& c) { return values_of(convolve(nhwc, x, k, around, split, c)); }},
@@ -138,7 +138,7 @@ TEST_CASE("halos of dynamic tensors, and those kept in place, keep the contract 
     };
     const DynamicHaloTensor extended = halo_exchange(x, halo, Contract{}), kept = fresh();
     kept.exchange(Contract{});  // what the cases do then is another exchange of one that has been
-    using Call = DynamicCall;
+    using Call = CallOptions;
     const std::vector<Case> cases{
         {"halo_exchange", [&](const Call& c) { return values_of(halo_exchange(x, halo, c)); }},
         {"halo_exchange with a value",

@@ -177,7 +177,7 @@ Tensor from_irregular(const ProcessMesh<typename Tensor::mesh_type>& mesh, const
 template <class View>
 DynamicTensor from_irregular(const DynamicMesh& mesh, const Extents& extents,
                              const Sharding& sharding, const Irregular& boxes, const View& view,
-                             const DynamicCall& call = Where::here()) {
+                             const CallOptions& call = Where::here()) {
   using T = typename View::value_type;
   detail::use_element<T>();
   const auto owner = std::make_shared<View>(view);
@@ -199,7 +199,7 @@ void to_irregular(const A& x, const Irregular& boxes, const View& view,
 }
 template <class View>
 void to_irregular(const DynamicTensor& x, const Irregular& boxes, const View& view,
-                  const DynamicCall& call = Where::here()) {
+                  const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.free_fresh_site("to_irregular");
   detail::require_type<typename View::value_type>(x, site);
   detail::to_irregular(x.core(), boxes, view.data(),

@@ -91,7 +91,7 @@ Tensor from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Exte
 template <Element T>
 DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                         int root, std::span<const T> values,
-                        const DynamicCall& call = Where::here()) {
+                        const CallOptions& call = Where::here()) {
   detail::use_element<T>();
   return DynamicTensor(detail::from_root(mesh.core(), {dtype_of<T>, extents, sharding}, root,
                                          values.data(), static_cast<Index>(values.size()),
@@ -108,7 +108,7 @@ template <TypedTensor Tensor, class Bound = NoContract>
 template <std::same_as<bool> T>
 DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                         int root, std::span<const std::uint8_t> bytes,
-                        const DynamicCall& call = Where::here()) {
+                        const CallOptions& call = Where::here()) {
   const detail::Truths truths(bytes);
   return from_root<bool>(mesh, extents, sharding, root, truths.span(), call);
 }
@@ -124,7 +124,7 @@ HostTensor<typename A::value_type> to_root(const A& x, int root = 0, Where where
 }
 template <Element T>
 HostTensor<T> to_root(const DynamicTensor& x, int root = 0,
-                      const DynamicCall& call = Where::here()) {
+                      const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.free_fresh_site("to_root");
   detail::require_type<T>(x, site);
   return detail::to_root<T>(x.core(), root, site);
@@ -141,7 +141,7 @@ void to_root_into(std::span<typename A::value_type> values, const A& x, int root
 }
 template <Element T>
 void to_root_into(std::span<T> values, const DynamicTensor& x, int root = 0,
-                  const DynamicCall& call = Where::here()) {
+                  const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.free_fresh_site("to_root_into");
   detail::require_type<T>(x, site);
   detail::to_root_into(values.data(), static_cast<Index>(values.size()), x.core(), root, site);

@@ -143,7 +143,7 @@ Y reshard(const X& x, const ProcessMesh<typename Y::mesh_type>& mesh, Where wher
                                    {"reshard", where, detail::bound<Typed, Bound>()}));
 }
 inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to, const DynamicMesh& mesh,
-                             const DynamicCall& call = Where::here()) {
+                             const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::reshard_between(x.core(), to, mesh, call.site("reshard")));
 }
 

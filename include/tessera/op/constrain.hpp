@@ -15,7 +15,7 @@
 /// chosen it does nothing.
 #include <string>
 
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/run/recording.hpp>
 #include <tessera/spec/open_sharding.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Operators that write into a tensor that is there already, so that a loop makes none. Of dynamic
-/// tensors every call with one result does, by DynamicCall::into (op/call/dynamic_call.hpp).
+/// tensors every call with one result does, by CallOptions::into (op/call/call_options.hpp).
 ///
 ///     einsum_into<"ik,kj->ij">(c, a, b);               // c = a b
 ///     einsum_into<"ik,kj->ij">(c, a, b, 2.0f, 1.0f);   // c = 2 a b + c
@@ -212,7 +212,7 @@ void map_into(Y& y, const F& f, const X&... x) { map_into<Bound>(At{}, y, f, x..
 
 /// The same with everything known at run time.
 inline void einsum_into(std::string_view equation, const DynamicTensor& c, const DynamicTensor& a,
-                        const DynamicTensor& b, const DynamicCall& call = Where::here()) {
+                        const DynamicTensor& b, const CallOptions& call = Where::here()) {
   (void)detail::einsum(parse(equation), a.core(), b.core(), c.sharding(), call.site(equation),
                        detail::into(c.core()));
 }
@@ -221,7 +221,7 @@ inline void einsum_into(std::string_view equation, const DynamicTensor& c, const
 template <class T = void, Scalar S, Scalar R>
   requires Element<detail::NamedOrOwn<T, S>>
 void einsum_into(std::string_view equation, const DynamicTensor& c, const DynamicTensor& a,
-                 const DynamicTensor& b, S alpha, R beta, const DynamicCall& call = Where::here()) {
+                 const DynamicTensor& b, S alpha, R beta, const CallOptions& call = Where::here()) {
   using E = detail::NamedOrOwn<T, S>;
   const detail::CallSite site = call.site(equation);
   detail::require_elements_of<E>({&c.core(), &a.core(), &b.core()}, site);
@@ -230,7 +230,7 @@ void einsum_into(std::string_view equation, const DynamicTensor& c, const Dynami
 }
 template <class Kind>
 void reduce_into(std::string_view equation, const DynamicTensor& y, const DynamicTensor& x,
-                 const DynamicCall& call = Where::here()) {
+                 const CallOptions& call = Where::here()) {
   ops::Reduce operation = detail::reduction_of<Kind>(parse(equation), {x.core().desc()});
   if (detail::KindType<Kind>::of(DType::i8) != DType::i8 &&
       (tessera::is_integer(x.type()) || is_boolean(x.type())))
@@ -248,12 +248,12 @@ void map_into(const detail::PlacedText& equation, const DynamicTensor& y, const 
     detail::map_into(Elements{}, equation, y.core(), f, {&x.core()...});
 }
 inline void transpose_into(std::string_view equation, const DynamicTensor& y,
-                           const DynamicTensor& x, const DynamicCall& call = Where::here()) {
+                           const DynamicTensor& x, const CallOptions& call = Where::here()) {
   const ops::Transpose operation{parse(equation), y.sharding()};
   (void)detail::run({operation, {&x.core()}, call.site(equation), detail::into(y.core())});
 }
 inline void reshard_into(const DynamicTensor& y, const DynamicTensor& x,
-                         const DynamicCall& call = Where::here()) {
+                         const CallOptions& call = Where::here()) {
   (void)detail::reshard(x.core(), y.sharding(), call.site("reshard"), detail::into(y.core()));
 }
 

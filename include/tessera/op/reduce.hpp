@@ -9,7 +9,7 @@
 ///
 /// Laws: equals the reduction of the whole tensor; the mean divides by the number of elements,
 /// empty blocks included.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 
@@ -130,12 +130,12 @@ template <TypedTensor A> auto all(const A& x, Where where = Where::here()) {
 /// The same with everything known at run time; without `out` it is deduced. `call`: a Contract.
 template <class Kind>
 DynamicTensor reduce(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                     const DynamicCall& call = Where::here()) {
+                     const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::run_reduce<Kind>(equation, x.core(), &out, call.site(equation)));
 }
 template <class Kind>
 DynamicTensor reduce(std::string_view equation, const DynamicTensor& x,
-                     const DynamicCall& call = Where::here()) {
+                     const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::run_reduce<Kind>(equation, x.core(), nullptr, call.site(equation)));
 }
 

@@ -10,7 +10,7 @@
 /// Laws: equals plain loops over the whole tensor; padding and the gaps of base dilation are the
 /// identity of the reduction, but a mean is always over the whole window; the gradient of a maximum
 /// goes to the first greatest element of a window.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/window/reduce_window.hpp>
@@ -151,55 +151,55 @@ auto reduce_window_gradient(const A& x, const B& dy, const WindowSettings& setti
 /// a Contract.
 template <class Kind>
 DynamicTensor reduce_window(const DynamicTensor& x, const WindowSettings& settings,
-                            const Sharding& out, const DynamicCall& call = Where::here()) {
+                            const Sharding& out, const CallOptions& call = Where::here()) {
   return detail::run_windows(detail::WindowBy<Kind>::make(), settings, {&x.core()}, &out,
                              call.site("reduce_window"));
 }
 template <class Kind>
 DynamicTensor reduce_window(const DynamicTensor& x, const WindowSettings& settings,
-                            const DynamicCall& call = Where::here()) {
+                            const CallOptions& call = Where::here()) {
   return detail::run_windows(detail::WindowBy<Kind>::make(), settings, {&x.core()}, nullptr,
                              call.site("reduce_window"));
 }
 template <class Kind>
 DynamicTensor select_and_scatter(const DynamicTensor& x, const DynamicTensor& source,
                                  const WindowSettings& settings, const Sharding& out,
-                                 const DynamicCall& call = Where::here()) {
+                                 const CallOptions& call = Where::here()) {
   return detail::run_windows(detail::SelectBy<Kind>::make(), settings, {&x.core(), &source.core()},
                              &out, call.site("select_and_scatter"));
 }
 template <class Kind>
 DynamicTensor select_and_scatter(const DynamicTensor& x, const DynamicTensor& source,
                                  const WindowSettings& settings,
-                                 const DynamicCall& call = Where::here()) {
+                                 const CallOptions& call = Where::here()) {
   return detail::run_windows(detail::SelectBy<Kind>::make(), settings, {&x.core(), &source.core()},
                              nullptr, call.site("select_and_scatter"));
 }
 template <class Kind>
 DynamicTensor select_and_gather(const DynamicTensor& x, const DynamicTensor& values,
                                 const WindowSettings& settings, const Sharding& out,
-                                const DynamicCall& call = Where::here()) {
+                                const CallOptions& call = Where::here()) {
   return detail::run_windows(detail::SelectBy<Kind, true>::make(), settings,
                              {&x.core(), &values.core()}, &out, call.site("select_and_gather"));
 }
 template <class Kind>
 DynamicTensor select_and_gather(const DynamicTensor& x, const DynamicTensor& values,
                                 const WindowSettings& settings,
-                                const DynamicCall& call = Where::here()) {
+                                const CallOptions& call = Where::here()) {
   return detail::run_windows(detail::SelectBy<Kind, true>::make(), settings,
                              {&x.core(), &values.core()}, nullptr, call.site("select_and_gather"));
 }
 template <class Kind>
 DynamicTensor reduce_window_gradient(const DynamicTensor& x, const DynamicTensor& dy,
                                      const WindowSettings& settings, const Sharding& out,
-                                     const DynamicCall& call = Where::here()) {
+                                     const CallOptions& call = Where::here()) {
   return detail::reduce_window_gradient<Kind>(x, dy, settings, &out,
                                               call.site("reduce_window_gradient"));
 }
 template <class Kind>
 DynamicTensor reduce_window_gradient(const DynamicTensor& x, const DynamicTensor& dy,
                                      const WindowSettings& settings,
-                                     const DynamicCall& call = Where::here()) {
+                                     const CallOptions& call = Where::here()) {
   return detail::reduce_window_gradient<Kind>(x, dy, settings, nullptr,
                                               call.site("reduce_window_gradient"));
 }

@@ -13,7 +13,7 @@
 ///
 /// Laws: to_host(reshard<S>(x)) equals to_host(x) for every S; to its own spec it returns x itself;
 /// slicing a replicated tensor communicates nothing.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 
@@ -49,7 +49,7 @@ typename detail::TypedReshard<S, A>::result reshard(const A& x, Where where = Wh
       {Typed::operation, {&x.core()}, {"reshard", where, detail::bound<Typed, Bound>()}}));
 }
 inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
-                             const DynamicCall& call = Where::here()) {
+                             const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::reshard(x.core(), to, call.site("reshard")));
 }
 
@@ -83,16 +83,16 @@ template <int D, class Split, TypedTensor A> auto split(const A& x, Where where 
     return detail::Unknown<A>();
 }
 /// The same with everything known at run time; `dim` and `axes` count from 0. `call`: a Contract.
-inline DynamicTensor finish(const DynamicTensor& x, const DynamicCall& call = Where::here()) {
+inline DynamicTensor finish(const DynamicTensor& x, const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::reshard(x.core(), x.sharding().finished(), call.site("finish")));
 }
-inline DynamicTensor replicate(const DynamicTensor& x, const DynamicCall& call = Where::here()) {
+inline DynamicTensor replicate(const DynamicTensor& x, const CallOptions& call = Where::here()) {
   const TensorCore& core = x.core();
   return DynamicTensor(
       detail::reshard(core, Sharding::replicated(core.rank()), call.site("replicate")));
 }
 inline DynamicTensor split(const DynamicTensor& x, int dim, const AxisList& axes,
-                           const DynamicCall& call = Where::here()) {
+                           const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site("split");
   detail::mesh_of(x.core(), site);
   Sharding s = Sharding::replicated(x.core().rank());

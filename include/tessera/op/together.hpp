@@ -88,7 +88,7 @@ std::tuple<typename detail::TypedReshard<S, A>::result...> reshard_together(cons
 }
 inline std::vector<DynamicTensor> reshard_together(const std::vector<DynamicTensor>& tensors,
                                                    const std::vector<Sharding>& targets,
-                                                   const DynamicCall& call = Where::here()) {
+                                                   const CallOptions& call = Where::here()) {
   std::vector<TensorCore> cores;
   for (const DynamicTensor& tensor : tensors) cores.push_back(tensor.core());
   std::vector<DynamicTensor> results;
@@ -112,7 +112,7 @@ auto finish_together(const A&... x) {
                           detail::spec_of<typename A::mesh_type, detail::FinishedSpec<A>>...>(x...);
 }
 inline std::vector<DynamicTensor> finish_together(const std::vector<DynamicTensor>& tensors,
-                                                  const DynamicCall& call = Where::here()) {
+                                                  const CallOptions& call = Where::here()) {
   std::vector<Sharding> targets;
   for (const DynamicTensor& tensor : tensors) targets.push_back(tensor.sharding().finished());
   return reshard_together(tensors, targets, call);

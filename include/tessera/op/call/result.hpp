@@ -6,9 +6,12 @@
 ///
 ///     detail::bound<Call, Only<gathers<data>>>()     // the contract; or the call does not compile
 #include <optional>
+#include <string>
 
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/op/typed_call.hpp>
+#include <tessera/run/request.hpp>
 #include <tessera/run/require_operands.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 
@@ -83,6 +86,48 @@ template <class Call, class C> constexpr Contract free_bound() {
     return {};
   else
     return *bound<Call, C>();
+}
+
+[[noreturn]] inline void throw_other_sharding(const Sharding& out, const Sharding& promised,
+                                              const AxisNames& names, CallSite site) {
+  throw ShardingError(std::string(site.label) + ": the call asks for a result that is sharded " +
+                          to_string(out, names) + ", and its type says " +
+                          to_string(promised, names) +
+                          "; the sharding of a typed call's result is a template argument; name "
+                          "it there, or call it on dynamic tensors",
+                      site.where);
+}
+/// Returns a typed call as operators take it, under the name that messages give it: held to its
+/// type's contract `C` and to the one that it is given. Throws ShardingError when it is given
+/// another sharding than its type has.
+template <class Call, class C>
+CallSite typed_site(std::string_view label, const CallOptions& options) {
+  CallSite site = options.sharded_site(label);
+  const std::optional<Contract> own = bound<Call, C>();
+  if (own && site.contract)
+    site.contract = Contract::from_bits(own->bits() & site.contract->bits());
+  else if (own)
+    site.contract = own;
+  if (options.out() != nullptr && !(*options.out() == Call::value))
+    throw_other_sharding(*options.out(), Call::value, Call::mesh::names(), site);
+  return site;
+}
+/// Carries out a typed call, whose operation is `Call`'s with what is known when it runs.
+template <class Call, class C, class Op>
+typename Call::result run_typed(std::string_view label, const CallOptions& options,
+                                const Op& operation, const OperandList& operands,
+                                const Extras& extras = {}) {
+  return typename Call::result(
+      run({operation, operands, typed_site<Call, C>(label, options), extras}));
+}
+/// Carries out a call on dynamic tensors; without a sharding the result's is deduced.
+template <class Op>
+DynamicTensor run_dynamic(std::string_view label, const CallOptions& options, Op operation,
+                          const OperandList& operands, const Extras& extras = {}) {
+  const CallSite site = options.sharded_site(label);
+  mesh_of(*operands[0], site);
+  operation.out = options.out() != nullptr ? *options.out() : operation.deduced(descs_of(operands));
+  return DynamicTensor(run({operation, operands, site, extras}));
 }
 
 /// Returns how the result of a typed call lies: as its type says, and what that leaves open as it

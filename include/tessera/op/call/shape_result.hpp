@@ -7,7 +7,7 @@
 ///
 ///     slice<1>(x, {2}, {13});            // dimension 1 alone
 ///     slice<P<data, _>>(x, {0, 2}, {8, 13});
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/outside.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/shape/shape.hpp>

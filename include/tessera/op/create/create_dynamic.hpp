@@ -10,7 +10,7 @@
 /// elements and sharding.
 #include <span>
 
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/create/create.hpp>
 
 namespace tessera {
@@ -37,19 +37,19 @@ DynamicTensor create_from(const DynamicMesh& mesh, const Extents& extents, const
 /// Returns a tensor of the given extents and sharding with every element `value`, of zeros 0.
 /// Communication: none. Throws ShardingError when the sharding does not fit the mesh or the
 /// extents, or is unfinished; so do the functions below. `call`: a tensor that takes it
-/// (op/call/dynamic_call.hpp). The elements are T or, where the call names none, the number's own
+/// (op/call/call_options.hpp). The elements are T or, where the call names none, the number's own
 /// type. Throws UsageError when the number is no T.
 template <class T = void, Scalar S>
   requires Element<detail::NamedOrOwn<T, S>> DynamicTensor
   full(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding, S value,
-       const DynamicCall& call = Where::here()) {
+       const CallOptions& call = Where::here()) {
     using E = detail::NamedOrOwn<T, S>;
     const detail::CallSite site = call.site("full");
     return detail::filled<E>(mesh, extents, sharding, detail::scalar_as<E>(value, site), site);
   }
 template <Element T>
 DynamicTensor zeros(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
-                    const DynamicCall& call = Where::here()) {
+                    const CallOptions& call = Where::here()) {
   return detail::filled<T>(mesh, extents, sharding, T{}, call.site("zeros"));
 }
 
@@ -57,14 +57,14 @@ DynamicTensor zeros(const DynamicMesh& mesh, const Extents& extents, const Shard
 /// full.
 template <Element T>
 DynamicTensor ones(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
-                   const DynamicCall& call = Where::here()) {
+                   const CallOptions& call = Where::here()) {
   return detail::filled<T>(mesh, extents, sharding, T(1), call.site("ones"));
 }
 /// The same with unspecified elements: for a caller that writes them all. Communication: none.
 /// Errors: as full.
 template <Element T>
 DynamicTensor empty(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
-                    const DynamicCall& call = Where::here()) {
+                    const CallOptions& call = Where::here()) {
   return detail::create<T>(mesh, extents, sharding, {}, call.site("empty"));
 }
 
@@ -73,7 +73,7 @@ DynamicTensor empty(const DynamicMesh& mesh, const Extents& extents, const Shard
 template <Element T, class F>
 DynamicTensor from_function(const DynamicMesh& mesh, const Extents& extents,
                             const Sharding& sharding, const F& f,
-                            const DynamicCall& call = Where::here()) {
+                            const CallOptions& call = Where::here()) {
   return detail::create_from<T>(mesh, extents, sharding, f, call.site("from_function"));
 }
 
@@ -81,7 +81,7 @@ DynamicTensor from_function(const DynamicMesh& mesh, const Extents& extents,
 /// Communication: none. Errors: as full.
 template <Element T>
 DynamicTensor iota(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
-                   int dim = 0, const DynamicCall& call = Where::here()) {
+                   int dim = 0, const CallOptions& call = Where::here()) {
   static_assert(NumberElement<T>,
                 "[tessera] truth values do not count; make indices of int32 or int64");
   detail::require_indices<T>(extents, dim, call.where());
@@ -94,7 +94,7 @@ DynamicTensor iota(const DynamicMesh& mesh, const Extents& extents, const Shardi
 template <Element T>
 DynamicTensor random_uniform(const DynamicMesh& mesh, const Extents& extents,
                              const Sharding& sharding, std::uint64_t seed, double lo = 0,
-                             double hi = 1, const DynamicCall& call = Where::here()) {
+                             double hi = 1, const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site("random_uniform");
   detail::require_bounds<T>(lo, hi, site);
   return detail::create_from<T>(mesh, extents, sharding, detail::Uniform<T>{seed, lo, hi}, site);
@@ -102,7 +102,7 @@ DynamicTensor random_uniform(const DynamicMesh& mesh, const Extents& extents,
 template <Element T>
 DynamicTensor random_normal(const DynamicMesh& mesh, const Extents& extents,
                             const Sharding& sharding, std::uint64_t seed, double mean = 0,
-                            double deviation = 1, const DynamicCall& call = Where::here()) {
+                            double deviation = 1, const CallOptions& call = Where::here()) {
   static_assert(NumberElement<T>,
                 "[tessera] truth values have no normal distribution; use random_uniform");
   return detail::create_from<T>(mesh, extents, sharding, detail::Normal<T>{seed, mean, deviation},
@@ -114,7 +114,7 @@ DynamicTensor random_normal(const DynamicMesh& mesh, const Extents& extents,
 /// number of elements.
 template <Element T>
 DynamicTensor from_host(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
-                        std::span<const T> values, const DynamicCall& call = Where::here()) {
+                        std::span<const T> values, const CallOptions& call = Where::here()) {
   detail::require_all_elements(extents, values.size(), call.where());
   const detail::HostElements elements{dtype_of<T>, values.data()};
   return detail::create<T>(mesh, extents, sharding, elements.kernel(), call.site("from_host"));
@@ -122,7 +122,7 @@ DynamicTensor from_host(const DynamicMesh& mesh, const Extents& extents, const S
 template <std::same_as<bool> T>
 DynamicTensor from_host(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                         std::span<const std::uint8_t> bytes,
-                        const DynamicCall& call = Where::here()) {
+                        const CallOptions& call = Where::here()) {
   const detail::Truths truths(bytes);
   return from_host<bool>(mesh, extents, sharding, truths.span(), call);
 }

@@ -11,7 +11,7 @@
 /// finished. Communication: none.
 #include <concepts>
 
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/outside.hpp>
 #include <tessera/op/create/create.hpp>
 #include <tessera/run/copy_between.hpp>
@@ -87,21 +87,21 @@ template <TypedTensor A> TensorOf<A> empty_like(const A& x, Where where = Where:
 /// are templates so that they are compiled where they are used.)
 template <std::same_as<DynamicTensor> X>
 DynamicTensor full_like(const X& x, detail::OutsideValue value,
-                        const DynamicCall& call = Where::here()) {
+                        const CallOptions& call = Where::here()) {
   return detail::filled_like(x, value, call.site("full_like"));
 }
 template <std::same_as<DynamicTensor> X>
-DynamicTensor zeros_like(const X& x, const DynamicCall& call = Where::here()) {
+DynamicTensor zeros_like(const X& x, const CallOptions& call = Where::here()) {
   return detail::filled_like(x, {}, call.site("zeros_like"));
 }
 template <std::same_as<DynamicTensor> X>
-DynamicTensor ones_like(const X& x, const DynamicCall& call = Where::here()) {
+DynamicTensor ones_like(const X& x, const CallOptions& call = Where::here()) {
   return detail::filled_like(
       x, is_boolean(x.type()) ? detail::OutsideValue(true) : detail::OutsideValue(1),
       call.site("ones_like"));
 }
 template <std::same_as<DynamicTensor> X>
-DynamicTensor empty_like(const X& x, const DynamicCall& call = Where::here()) {
+DynamicTensor empty_like(const X& x, const CallOptions& call = Where::here()) {
   return detail::make_like(x, {}, call.site("empty_like"));
 }
 

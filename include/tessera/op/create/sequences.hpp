@@ -293,25 +293,25 @@ Tensor eye(const ProcessMesh<typename Tensor::mesh_type>& mesh, N n, Where where
 template <Element T>
 DynamicTensor arange(const DynamicMesh& mesh, const Sharding& sharding,
                      detail::RangeArgument<T> start, detail::RangeArgument<T> stop,
-                     detail::RangeArgument<T> step = 1, const DynamicCall& call = Where::here()) {
+                     detail::RangeArgument<T> step = 1, const CallOptions& call = Where::here()) {
   const auto range = detail::make_range<T>(start, stop, step, call.where());
   return detail::create_from<T>(mesh, {range.length}, sharding, range.at, call.site("arange"));
 }
 template <Element T>
 DynamicTensor arange(const DynamicMesh& mesh, const Sharding& sharding,
-                     detail::RangeArgument<T> stop, const DynamicCall& call = Where::here()) {
+                     detail::RangeArgument<T> stop, const CallOptions& call = Where::here()) {
   return arange<T>(mesh, sharding, 0, stop, 1, call);
 }
 template <Element T>
 DynamicTensor linspace(const DynamicMesh& mesh, const Sharding& sharding,
                        detail::LineArgument<T> start, detail::LineArgument<T> stop, Index count,
-                       bool endpoint = true, const DynamicCall& call = Where::here()) {
+                       bool endpoint = true, const CallOptions& call = Where::here()) {
   const auto line = detail::make_line<T>(start, stop, count, endpoint, call.where());
   return detail::create_from<T>(mesh, {count}, sharding, line, call.site("linspace"));
 }
 template <Element T>
 DynamicTensor eye(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
-                  Index diagonal = 0, const DynamicCall& call = Where::here()) {
+                  Index diagonal = 0, const CallOptions& call = Where::here()) {
   if (extents.size() != 2)
     throw ShapeError("eye: a tensor of " + std::to_string(extents.size()) +
                          " dimensions is asked for; eye makes a matrix; give two extents",

@@ -178,7 +178,7 @@ auto where(const C& condition, const A& a, const B& b,
   } else if constexpr (std::same_as<C, DynamicTensor> || std::same_as<A, DynamicTensor> ||
                        std::same_as<B, DynamicTensor>) {
     return detail::where_dynamic(condition.core(), a, b,
-                                 DynamicCall(call).site(detail::function_name<fn::Select>()));
+                                 CallOptions(call).site(detail::function_name<fn::Select>()));
   } else if constexpr (detail::AnyTensor<A> && detail::AnyTensor<B>) {
     return detail::apply(fn::Select{}, call, condition, a, b);
   } else if constexpr (detail::AnyTensor<A>) {

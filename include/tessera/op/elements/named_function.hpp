@@ -12,15 +12,11 @@
 /// is compiled for every element type that it takes.
 #include <concepts>
 
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/elements/beside.hpp>
 #include <tessera/op/elements/map.hpp>
 
 namespace tessera::detail {
-
-/// A tensor whose sharding is part of its type, or known when the program runs.
-template <class A>
-concept AnyTensor = TypedTensor<A> || std::same_as<A, DynamicTensor>;
 
 /// Two operands of which one at least is a tensor.
 template <class A, class B>
@@ -51,9 +47,9 @@ concept OtherOperand = TypedTensor<A> || Scalar<A>;
 
 // The last argument of a call: its place and, with a dynamic operand, a contract.
 template <class A, class B> struct CallFor { using type = Where; };
-template <class B> struct CallFor<DynamicTensor, B> { using type = DynamicCall; };
-template <class A> struct CallFor<A, DynamicTensor> { using type = DynamicCall; };
-template <> struct CallFor<DynamicTensor, DynamicTensor> { using type = DynamicCall; };
+template <class B> struct CallFor<DynamicTensor, B> { using type = CallOptions; };
+template <class A> struct CallFor<A, DynamicTensor> { using type = CallOptions; };
+template <> struct CallFor<DynamicTensor, DynamicTensor> { using type = CallOptions; };
 template <class A, class B = A> using CallOf = typename CallFor<A, B>::type;
 
 /// Throws the error of a function for elements that it does not take: "Exp of int32: ...".
@@ -120,7 +116,7 @@ DynamicTensor apply_made(const Make& make, CallSite site, const A&... x) {
 /// A named function of tensors, one of them dynamic.
 template <class F, AnyTensor... A>
   requires(std::same_as<A, DynamicTensor> || ...)
-DynamicTensor apply(const F& f, const DynamicCall& call, const A&... x) {
+DynamicTensor apply(const F& f, const CallOptions& call, const A&... x) {
   return apply_made([&](auto) { return f; }, call.site(function_name<F>()), x...);
 }
 

@@ -144,14 +144,14 @@ HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloBy<A, D..
 /// With one HaloDim for each dimension; zero beyond constant boundaries, or `outside`. `call`: a
 /// Contract.
 inline DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo,
-                                       const DynamicCall& call = Where::here()) {
+                                       const CallOptions& call = Where::here()) {
   return {detail::halo_exchange({&x.core()}, halo, nullptr, call.fresh_site("halo_exchange")),
           halo};
 }
 template <class T = void, Scalar S>
   requires Element<detail::NamedOrOwn<T, S>> DynamicHaloTensor
   halo_exchange(const DynamicTensor& x, const Halo& halo, S outside,
-                const DynamicCall& call = Where::here()) {
+                const CallOptions& call = Where::here()) {
     using E = detail::NamedOrOwn<T, S>;
     const detail::CallSite site = call.fresh_site("halo_exchange");
     detail::require_type<E>(x, site);
@@ -186,7 +186,7 @@ PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
   return halo_exchange_async<NoContract, D...>(x, low, high, boundary, outside, where);
 }
 inline PendingHalo<DynamicHaloTensor> halo_exchange_async(const DynamicTensor& x, const Halo& halo,
-                                                          const DynamicCall& call = Where::here()) {
+                                                          const CallOptions& call = Where::here()) {
   auto started = std::make_unique<detail::Started>();
   (void)detail::halo_exchange({&x.core()}, halo, nullptr, call.fresh_site("halo_exchange"),
                               {.started = started.get()});
@@ -220,7 +220,7 @@ std::tuple<HaloTensor<TensorOf<First>>, HaloTensor<TensorOf<Rest>>...> halo_exch
 }
 inline std::vector<DynamicHaloTensor> halo_exchange_together(
     const std::vector<DynamicTensor>& tensors, const Halo& halo,
-    const DynamicCall& call = Where::here()) {
+    const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.fresh_site("halo_exchange_together");
   detail::require_group(tensors.size(), site);
   detail::OperandList operands;
@@ -242,7 +242,7 @@ void exchange_together(const H&... tensors) {
   detail::exchange({&tensors.block()...}, {"exchange_together", {}});
 }
 inline void exchange_together(const std::vector<DynamicHaloTensor>& tensors,
-                              const DynamicCall& call = Where::here()) {
+                              const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.fresh_site("exchange_together");
   detail::require_group(tensors.size(), site);
   FixedVector<const detail::HaloBlock*, max_operands> blocks;
@@ -255,7 +255,7 @@ inline void exchange_together(const std::vector<DynamicHaloTensor>& tensors,
 /// dropped. Communication: as halo_exchange, the other way round; `call` may be a Contract.
 /// Collective over the mesh. Throws nothing of its own.
 template <TypedTensor A>
-A halo_adjoint(const HaloTensor<A>& y, const DynamicCall& call = Where::here()) {
+A halo_adjoint(const HaloTensor<A>& y, const CallOptions& call = Where::here()) {
   static_assert(is_number(dtype_of<typename A::value_type>),
                 "[tessera] truth values have no sums, so that a halo of them has no adjoint; cast "
                 "to a number first");
@@ -265,7 +265,7 @@ A halo_adjoint(const HaloTensor<A>& y, const DynamicCall& call = Where::here()) 
 }
 /// For elements whose kernels use_accumulate<T>() has compiled.
 inline DynamicTensor halo_adjoint(const DynamicHaloTensor& y,
-                                  const DynamicCall& call = Where::here()) {
+                                  const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::halo_adjoint(y.block(), call.site("halo_adjoint")));
 }
 

@@ -42,7 +42,7 @@
 #include <utility>
 
 #include <tessera/op/async.hpp>
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/create/create.hpp>
 #include <tessera/op/halo/detail/halo_block.hpp>
 #include <tessera/tensor/local_view.hpp>
@@ -169,18 +169,18 @@ class DynamicHaloTensor {
   /// Fills the halo. Communication: one message to each neighbour, or one exchange for each
   /// dimension that is split, whichever costs less. Collective over the mesh. Throws
   /// CommunicationError. `call`: a Contract.
-  void exchange(const DynamicCall& call = Where::here()) const {
+  void exchange(const CallOptions& call = Where::here()) const {
     detail::exchange(block(), false, call.fresh_site("halo_exchange"));
   }
   /// Adds the halo to its owners' elements; the halo stays as it is. Communication: as exchange(),
   /// the other way round. Collective over the mesh. Throws UsageError for truth values.
-  void add_back(const DynamicCall& call = Where::here()) const {
+  void add_back(const CallOptions& call = Where::here()) const {
     detail::exchange(block(), true, call.fresh_site("halo_adjoint"));
   }
 
   /// Starts exchange(). Communication, collective over: as exchange(). Until it has been waited
   /// for, do not read the halo, nor write the elements that the process owns.
-  [[nodiscard]] PendingExchange exchange_async(const DynamicCall& call = Where::here()) const {
+  [[nodiscard]] PendingExchange exchange_async(const CallOptions& call = Where::here()) const {
     detail::start_exchange(block(), false, call.fresh_site("halo_exchange"));
     return PendingExchange(block_);
   }
@@ -272,7 +272,7 @@ template <TypedTensor A> class HaloTensor : public DynamicHaloTensor {
   void assign(const A& x, Where where = Where::here()) const {
     DynamicHaloTensor::assign(x, where);
   }
-  void add_back(const DynamicCall& call = Where::here()) const {
+  void add_back(const CallOptions& call = Where::here()) const {
     static_assert(
         is_number(dtype_of<value_type>),
         "[tessera] truth values have no sums, so that a halo of them has no adjoint; cast "

@@ -40,13 +40,13 @@ template <Equation E> struct WithWeights {
 template <std::same_as<DynamicTensor> D>
 DynamicTensor bincount(std::string_view equation, const D& indices,
                        const std::type_identity_t<D>& weights, Index n, const Sharding* out,
-                       OutOfRange out_of_range, const DynamicCall& call) {
+                       OutOfRange out_of_range, const CallOptions& call) {
   const Equation both = with_weights(equation);
   return scatter<Sum>(both.view(), {indices, weights}, {n}, out, out_of_range, call);
 }
 /// An index counts as 1.
 template <std::same_as<DynamicTensor> D>
-DynamicTensor ones_for(const D& indices, const DynamicCall& call) {
+DynamicTensor ones_for(const D& indices, const CallOptions& call) {
   (void)mesh_of(indices.core(), call.site("bincount"));
   return full<std::int64_t>(indices.mesh(), indices.extents(), indices.sharding().finished(), 1,
                             call.where());
@@ -79,14 +79,14 @@ auto bincount(const I& indices, const W& weights, Index n,
 template <std::same_as<DynamicTensor> D>
 DynamicTensor bincount(std::string_view equation, const D& indices, Index n,
                        OutOfRange out_of_range = OutOfRange::drop,
-                       const DynamicCall& call = Where::here()) {
+                       const CallOptions& call = Where::here()) {
   return detail::bincount(equation, indices, detail::ones_for(indices, call), n, nullptr,
                           out_of_range, call);
 }
 template <std::same_as<DynamicTensor> D>
 DynamicTensor bincount(std::string_view equation, const D& indices, Index n, const Sharding& out,
                        OutOfRange out_of_range = OutOfRange::drop,
-                       const DynamicCall& call = Where::here()) {
+                       const CallOptions& call = Where::here()) {
   return detail::bincount(equation, indices, detail::ones_for(indices, call), n, &out, out_of_range,
                           call);
 }
@@ -94,14 +94,14 @@ template <std::same_as<DynamicTensor> D>
 DynamicTensor bincount(std::string_view equation, const D& indices,
                        const std::type_identity_t<D>& weights, Index n,
                        OutOfRange out_of_range = OutOfRange::drop,
-                       const DynamicCall& call = Where::here()) {
+                       const CallOptions& call = Where::here()) {
   return detail::bincount(equation, indices, weights, n, nullptr, out_of_range, call);
 }
 template <std::same_as<DynamicTensor> D>
 DynamicTensor bincount(std::string_view equation, const D& indices,
                        const std::type_identity_t<D>& weights, Index n, const Sharding& out,
                        OutOfRange out_of_range = OutOfRange::drop,
-                       const DynamicCall& call = Where::here()) {
+                       const CallOptions& call = Where::here()) {
   return detail::bincount(equation, indices, weights, n, &out, out_of_range, call);
 }
 

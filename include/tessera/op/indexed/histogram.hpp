@@ -49,7 +49,7 @@ inline PartOf parts_of(Index bins, double lo, double hi, Where where) {
 }
 template <class T>
 DynamicTensor histogram(std::string_view equation, const DynamicTensor& x, Index bins, double lo,
-                        double hi, const Sharding* out, const DynamicCall& call) {
+                        double hi, const Sharding* out, const CallOptions& call) {
   const PartOf part = parts_of(bins, lo, hi, call.where());
   const std::string letters = to_text(default_labels(x.core().rank()));
   const DynamicTensor parts =
@@ -71,12 +71,12 @@ auto histogram(const A& x, Index bins, double lo, double hi, Where where = Where
 /// is deduced.
 template <Element T>
 DynamicTensor histogram(std::string_view equation, const DynamicTensor& x, Index bins, double lo,
-                        double hi, const DynamicCall& call = Where::here()) {
+                        double hi, const CallOptions& call = Where::here()) {
   return detail::histogram<T>(equation, x, bins, lo, hi, nullptr, call);
 }
 template <Element T>
 DynamicTensor histogram(std::string_view equation, const DynamicTensor& x, Index bins, double lo,
-                        double hi, const Sharding& out, const DynamicCall& call = Where::here()) {
+                        double hi, const Sharding& out, const CallOptions& call = Where::here()) {
   return detail::histogram<T>(equation, x, bins, lo, hi, &out, call);
 }
 

@@ -7,7 +7,7 @@
 ///
 /// Laws: sums to 1 along the new dimension, to 0 where the index lies outside it; an einsum with it
 /// is a take with OutOfRange::drop.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/indexed/one_hot.hpp>
@@ -23,7 +23,7 @@ template <class T, Equation Labels, char Along> struct OneHotBy {
 /// Without `out` it is deduced.
 template <class T>
 DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
-                      Index extent, const Sharding* out, const DynamicCall& call) {
+                      Index extent, const Sharding* out, const CallOptions& call) {
   use_indexed<T>();
   ops::OneHot operation{same_terms(labels), along, dtype_of<T>, extent};
   operation.out = out != nullptr ? *out : operation.deduced({indices.core().desc()});
@@ -46,15 +46,15 @@ auto one_hot(const I& indices, Index extent, Where where = Where::here()) {
 }
 
 /// The same with everything but the element type known at run time; without `out` it is sharded as
-/// the indices are. `call`: a Contract (op/call/dynamic_call.hpp).
+/// the indices are. `call`: a Contract (op/call/call_options.hpp).
 template <Element T>
 DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
-                      Index extent, const Sharding& out, const DynamicCall& call = Where::here()) {
+                      Index extent, const Sharding& out, const CallOptions& call = Where::here()) {
   return detail::one_hot<T>(labels, along, indices, extent, &out, call);
 }
 template <Element T>
 DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
-                      Index extent, const DynamicCall& call = Where::here()) {
+                      Index extent, const CallOptions& call = Where::here()) {
   return detail::one_hot<T>(labels, along, indices, extent, nullptr, call);
 }
 

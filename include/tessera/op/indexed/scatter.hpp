@@ -26,7 +26,7 @@
 /// indices; the same mesh and inputs give the same bits.
 #include <initializer_list>
 
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/indexed/scatter.hpp>
@@ -70,7 +70,7 @@ typename Typed<ScatterBy<Kind, E>, Out, A...>::result run_scatter(const Extents&
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
                       const Extents& extents, const Sharding* out, OutOfRange out_of_range,
-                      const DynamicCall& call) {
+                      const CallOptions& call) {
   static_assert(demand_scatter<Kind>());
   const CallSite site = call.site(equation);
   const OperandList operands = operands_of({}, tensors, 2, site);
@@ -134,19 +134,19 @@ void scatter_into(A& x, const I& indices, const U& updates,
 }
 
 /// The same with everything known at run time; without `out` the result is sharded as x is. `call`:
-/// a Contract (op/call/dynamic_call.hpp).
+/// a Contract (op/call/call_options.hpp).
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, const DynamicTensor& x,
                       const DynamicTensor& indices, const DynamicTensor& updates,
                       OutOfRange out_of_range = OutOfRange::drop,
-                      const DynamicCall& call = Where::here()) {
+                      const CallOptions& call = Where::here()) {
   return detail::scatter<Kind>(equation, {x, indices, updates}, {}, nullptr, out_of_range, call);
 }
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, const DynamicTensor& x,
                       const DynamicTensor& indices, const DynamicTensor& updates,
                       const Sharding& out, OutOfRange out_of_range = OutOfRange::drop,
-                      const DynamicCall& call = Where::here()) {
+                      const CallOptions& call = Where::here()) {
   return detail::scatter<Kind>(equation, {x, indices, updates}, {}, &out, out_of_range, call);
 }
 /// For the tensors of the equation, in its order; `extents` as above. Without `out` the result is
@@ -154,14 +154,14 @@ DynamicTensor scatter(std::string_view equation, const DynamicTensor& x,
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
                       const Extents& extents, OutOfRange out_of_range = OutOfRange::drop,
-                      const DynamicCall& call = Where::here()) {
+                      const CallOptions& call = Where::here()) {
   return detail::scatter<Kind>(equation, tensors, extents, nullptr, out_of_range, call);
 }
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
                       const Extents& extents, const Sharding& out,
                       OutOfRange out_of_range = OutOfRange::drop,
-                      const DynamicCall& call = Where::here()) {
+                      const CallOptions& call = Where::here()) {
   return detail::scatter<Kind>(equation, tensors, extents, &out, out_of_range, call);
 }
 

@@ -30,7 +30,7 @@
 #include <concepts>
 #include <initializer_list>
 
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/indexed/take.hpp>
@@ -86,7 +86,7 @@ inline DynamicTensor take(const Terms& terms, const OperandList& operands, const
 }
 inline DynamicTensor take_along(const DynamicTensor& x, const DynamicTensor& indices, int dim,
                                 const Sharding* out, OutOfRange out_of_range,
-                                const DynamicCall& call) {
+                                const CallOptions& call) {
   const Terms terms = take_terms(x.core().rank(), indices.core().rank(), dim);
   if (!terms.well_formed)
     throw ShapeError(
@@ -158,17 +158,17 @@ auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::cl
 }
 
 /// The same with everything known at run time; without `out` the result's sharding is deduced.
-/// `call`: a Contract (op/call/dynamic_call.hpp).
+/// `call`: a Contract (op/call/call_options.hpp).
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           const DynamicTensor& indices, OutOfRange out_of_range = OutOfRange::clamp,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   return detail::take(parse(equation), {&x.core(), &indices.core()}, nullptr, {out_of_range},
                       call.site(equation));
 }
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           const DynamicTensor& indices, const Sharding& out,
                           OutOfRange out_of_range = OutOfRange::clamp,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   return detail::take(parse(equation), {&x.core(), &indices.core()}, &out, {out_of_range},
                       call.site(equation));
 }
@@ -176,7 +176,7 @@ inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           std::initializer_list<DynamicTensor> indices,
                           OutOfRange out_of_range = OutOfRange::clamp,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site(equation);
   return detail::take(parse(equation), detail::operands_of({&x.core()}, indices, 2, site), nullptr,
                       {out_of_range}, site);
@@ -184,7 +184,7 @@ inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           std::initializer_list<DynamicTensor> indices, const Sharding& out,
                           OutOfRange out_of_range = OutOfRange::clamp,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site(equation);
   return detail::take(parse(equation), detail::operands_of({&x.core()}, indices, 2, site), &out,
                       {out_of_range}, site);
@@ -193,7 +193,7 @@ inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           std::initializer_list<DynamicTensor> indices, const WindowSizes& windows,
                           OutOfRange out_of_range = OutOfRange::clamp,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site(equation);
   return detail::take(parse(equation), detail::operands_of({&x.core()}, indices, 2, site), nullptr,
                       {out_of_range, windows.extents}, site);
@@ -201,7 +201,7 @@ inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           std::initializer_list<DynamicTensor> indices, const WindowSizes& windows,
                           const Sharding& out, OutOfRange out_of_range = OutOfRange::clamp,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site(equation);
   return detail::take(parse(equation), detail::operands_of({&x.core()}, indices, 2, site), &out,
                       {out_of_range, windows.extents}, site);
@@ -209,26 +209,26 @@ inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           const DynamicTensor& indices, const WindowSizes& windows,
                           OutOfRange out_of_range = OutOfRange::clamp,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   return take(equation, x, std::initializer_list<DynamicTensor>{indices}, windows, out_of_range,
               call);
 }
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           const DynamicTensor& indices, const WindowSizes& windows,
                           const Sharding& out, OutOfRange out_of_range = OutOfRange::clamp,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   return take(equation, x, std::initializer_list<DynamicTensor>{indices}, windows, out,
               out_of_range, call);
 }
 /// Along a dimension.
 inline DynamicTensor take(const DynamicTensor& x, const DynamicTensor& indices, int dim,
                           OutOfRange out_of_range = OutOfRange::clamp,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   return detail::take_along(x, indices, dim, nullptr, out_of_range, call);
 }
 inline DynamicTensor take(const DynamicTensor& x, const DynamicTensor& indices, int dim,
                           const Sharding& out, OutOfRange out_of_range = OutOfRange::clamp,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   return detail::take_along(x, indices, dim, &out, out_of_range, call);
 }
 

@@ -27,7 +27,7 @@ template <Equation Labels, char Along> struct TakeLines {
 };
 inline DynamicTensor take_lines(std::string_view labels, char along, const DynamicTensor& x,
                                 const DynamicTensor& indices, const Sharding* out,
-                                OutOfRange out_of_range, const DynamicCall& call) {
+                                OutOfRange out_of_range, const CallOptions& call) {
   const Terms same = same_terms(labels);
   if (same.well_formed && !same.result.contains(along))
     throw_broken(Rule::along_known,
@@ -60,13 +60,13 @@ auto take_along_axis(const A& x, const I& indices, OutOfRange out_of_range = Out
 inline DynamicTensor take_along_axis(std::string_view labels, char along, const DynamicTensor& x,
                                      const DynamicTensor& indices,
                                      OutOfRange out_of_range = OutOfRange::clamp,
-                                     const DynamicCall& call = Where::here()) {
+                                     const CallOptions& call = Where::here()) {
   return detail::take_lines(labels, along, x, indices, nullptr, out_of_range, call);
 }
 inline DynamicTensor take_along_axis(std::string_view labels, char along, const DynamicTensor& x,
                                      const DynamicTensor& indices, const Sharding& out,
                                      OutOfRange out_of_range = OutOfRange::clamp,
-                                     const DynamicCall& call = Where::here()) {
+                                     const CallOptions& call = Where::here()) {
   return detail::take_lines(labels, along, x, indices, &out, out_of_range, call);
 }
 

@@ -12,7 +12,7 @@
 /// Laws: equals the convolution of the whole tensors in plain loops; <convolve(x, k), y> equals <x,
 /// input gradient> and <k, kernel gradient>. Settings.portable gives the same bits on every mesh
 /// that splits no summed dimension.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/window/convolve.hpp>
@@ -42,7 +42,7 @@ auto convolve(const A& a, const B& b, const Extents& extents, const Convolution&
 inline DynamicTensor convolve(std::string_view letters, ops::ConvolveForm form,
                               const DynamicTensor& a, const DynamicTensor& b,
                               const Extents& extents, const Convolution& settings,
-                              const Sharding* out, const DynamicCall& call) {
+                              const Sharding* out, const CallOptions& call) {
   ops::Convolve operation{parse(letters), settings, form, extents};
   operation.out = out != nullptr ? *out : operation.deduced({a.core().desc(), b.core().desc()});
   return DynamicTensor(run(
@@ -92,36 +92,36 @@ auto convolve_kernel_gradient(const A& x, const B& dy, const Extents& k,
 /// The same with everything known at run time; without `out` it is deduced. `call`: a Contract.
 inline DynamicTensor convolve(std::string_view letters, const DynamicTensor& x,
                               const DynamicTensor& k, const Convolution& settings,
-                              const Sharding& out, const DynamicCall& call = Where::here()) {
+                              const Sharding& out, const CallOptions& call = Where::here()) {
   return detail::convolve(letters, ops::ConvolveForm::forward, x, k, {}, settings, &out, call);
 }
 inline DynamicTensor convolve(std::string_view letters, const DynamicTensor& x,
                               const DynamicTensor& k, const Convolution& settings = {},
-                              const DynamicCall& call = Where::here()) {
+                              const CallOptions& call = Where::here()) {
   return detail::convolve(letters, ops::ConvolveForm::forward, x, k, {}, settings, nullptr, call);
 }
 inline DynamicTensor convolve_input_gradient(std::string_view letters, const DynamicTensor& dy,
                                              const DynamicTensor& k, const Extents& x,
                                              const Convolution& settings, const Sharding& out,
-                                             const DynamicCall& call = Where::here()) {
+                                             const CallOptions& call = Where::here()) {
   return detail::convolve(letters, ops::ConvolveForm::by_input, dy, k, x, settings, &out, call);
 }
 inline DynamicTensor convolve_input_gradient(std::string_view letters, const DynamicTensor& dy,
                                              const DynamicTensor& k, const Extents& x,
                                              const Convolution& settings = {},
-                                             const DynamicCall& call = Where::here()) {
+                                             const CallOptions& call = Where::here()) {
   return detail::convolve(letters, ops::ConvolveForm::by_input, dy, k, x, settings, nullptr, call);
 }
 inline DynamicTensor convolve_kernel_gradient(std::string_view letters, const DynamicTensor& x,
                                               const DynamicTensor& dy, const Extents& k,
                                               const Convolution& settings, const Sharding& out,
-                                              const DynamicCall& call = Where::here()) {
+                                              const CallOptions& call = Where::here()) {
   return detail::convolve(letters, ops::ConvolveForm::by_kernel, x, dy, k, settings, &out, call);
 }
 inline DynamicTensor convolve_kernel_gradient(std::string_view letters, const DynamicTensor& x,
                                               const DynamicTensor& dy, const Extents& k,
                                               const Convolution& settings = {},
-                                              const DynamicCall& call = Where::here()) {
+                                              const CallOptions& call = Where::here()) {
   return detail::convolve(letters, ops::ConvolveForm::by_kernel, x, dy, k, settings, nullptr, call);
 }
 

@@ -46,7 +46,7 @@ auto dot(const X& x, const Y& y, Where where = Where::here()) {
 }
 /// The same with everything known at run time.
 inline DynamicTensor dot(const DynamicTensor& x, const DynamicTensor& y,
-                         const DynamicCall& call = Where::here()) {
+                         const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site("dot");
   detail::mesh_of(x.core(), site);
   detail::mesh_of(y.core(), site);

@@ -9,7 +9,7 @@
 ///
 /// Laws: equals the einsum of the whole tensors (integers exactly, floating point to rounding); the
 /// result's spec depends on names alone.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/typed_call.hpp>
@@ -88,27 +88,27 @@ typename detail::TypedEinsum<E, Out, A...>::result einsum(At at, const A&... a) 
 }
 
 /// The same with everything known at run time; without `out` it is deduced. `call`: a Contract
-/// (op/call/dynamic_call.hpp).
+/// (op/call/call_options.hpp).
 inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
-                            const DynamicTensor& b, const DynamicCall& call = Where::here()) {
+                            const DynamicTensor& b, const CallOptions& call = Where::here()) {
   return DynamicTensor(
       detail::run_einsum(equation, {&a.core(), &b.core()}, nullptr, call.site(equation)));
 }
 inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
                             const DynamicTensor& b, const Sharding& out,
-                            const DynamicCall& call = Where::here()) {
+                            const CallOptions& call = Where::here()) {
   return DynamicTensor(
       detail::run_einsum(equation, {&a.core(), &b.core()}, &out, call.site(equation)));
 }
 /// Any number of tensors from one to eight.
 inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
-                            const Sharding& out, const DynamicCall& call = Where::here()) {
+                            const Sharding& out, const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site(equation);
   return DynamicTensor(
       detail::run_einsum(equation, detail::operands_of({}, tensors, 1, site), &out, site));
 }
 inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
-                            const DynamicCall& call = Where::here()) {
+                            const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site(equation);
   return DynamicTensor(
       detail::run_einsum(equation, detail::operands_of({}, tensors, 1, site), nullptr, site));

@@ -100,7 +100,7 @@ auto matmul(const A& a, const B& b, Where where = Where::here()) {
 
 /// The same with everything known at run time; without `out` it is deduced.
 inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b, const Sharding& out,
-                            const DynamicCall& call = Where::here()) {
+                            const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site("matmul");
   detail::mesh_of(a.core(), site);
   detail::mesh_of(b.core(), site);
@@ -114,7 +114,7 @@ inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b, cons
                      a.core(), b.core(), out, site));
 }
 inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b,
-                            const DynamicCall& call = Where::here()) {
+                            const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site("matmul");
   detail::mesh_of(a.core(), site);
   const Terms terms = parse(detail::matmul_equation(a.core().rank(), b.core().rank()).view());

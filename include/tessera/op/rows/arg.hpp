@@ -8,7 +8,7 @@
 ///
 /// Laws: the first of equal elements, the first NaN if there is one (as in NumPy), for every mesh
 /// and spec; several reduced dimensions are counted row-major, in the operand's order.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/plan/op/rows/arg.hpp>
 
@@ -29,7 +29,7 @@ typename Typed<ArgBy<Kind, E>, Out, A>::result arg(const A& x, Where where) {
 /// Without `out` it is deduced.
 template <int = dtypes>
 DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,
-                  const Sharding* out, const DynamicCall& call) {
+                  const Sharding* out, const CallOptions& call) {
   use_tensor_of<std::int64_t>();
   ops::Arg operation{parse(equation), reduction};
   operation.out = out != nullptr ? *out : operation.deduced({x.core().desc()});
@@ -62,22 +62,22 @@ template <TypedTensor A> auto argmin(const A& x, Where where = Where::here()) {
 /// The same with everything known at run time; without `out` it is deduced.
 template <int = dtypes>
 DynamicTensor argmax(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                     const DynamicCall& call = Where::here()) {
+                     const CallOptions& call = Where::here()) {
   return detail::arg(Reduction::max, equation, x, &out, call);
 }
 template <int = dtypes>
 DynamicTensor argmax(std::string_view equation, const DynamicTensor& x,
-                     const DynamicCall& call = Where::here()) {
+                     const CallOptions& call = Where::here()) {
   return detail::arg(Reduction::max, equation, x, nullptr, call);
 }
 template <int = dtypes>
 DynamicTensor argmin(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                     const DynamicCall& call = Where::here()) {
+                     const CallOptions& call = Where::here()) {
   return detail::arg(Reduction::min, equation, x, &out, call);
 }
 template <int = dtypes>
 DynamicTensor argmin(std::string_view equation, const DynamicTensor& x,
-                     const DynamicCall& call = Where::here()) {
+                     const CallOptions& call = Where::here()) {
   return detail::arg(Reduction::min, equation, x, nullptr, call);
 }
 

@@ -56,7 +56,7 @@ typename detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>::result as
 template <class T = void, class F, Scalar S>
   requires Element<detail::NamedOrOwn<T, S>> DynamicTensor associative_scan(
       std::string_view labels, char along, const F& f, S identity, const DynamicTensor& x,
-      const Sharding& out, ScanOptions options = {}, const DynamicCall& call = Where::here()) {
+      const Sharding& out, ScanOptions options = {}, const CallOptions& call = Where::here()) {
     using E = detail::NamedOrOwn<T, S>;
     static_assert(detail::demand_join<F, E>());
     const detail::CallSite site = call.site(detail::function_name<F>());
@@ -69,7 +69,7 @@ template <class T = void, class F, Scalar S>
 template <class T = void, class F, Scalar S>
   requires Element<detail::NamedOrOwn<T, S>> DynamicTensor associative_scan(
       std::string_view labels, char along, const F& f, S identity, const DynamicTensor& x,
-      ScanOptions options = {}, const DynamicCall& call = Where::here()) {
+      ScanOptions options = {}, const CallOptions& call = Where::here()) {
     return associative_scan<T>(labels, along, f, identity, x, x.sharding(), options, call);
   }
 

@@ -16,7 +16,7 @@
 
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/kernel/rows/scan.hpp>
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/elements/named_function.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/plan/op/rows/scan.hpp>
@@ -141,7 +141,7 @@ auto cummin(const A& x, ScanOptions options = {}, Where where = Where::here()) {
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
                          const Sharding& out, ScanOptions options = {},
-                         const DynamicCall& call = Where::here()) {
+                         const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site(labels);
   if constexpr (std::is_same_v<Kind, LogSumExp>) {
     if (!is_real(x.type())) detail::throw_not_taken(Rule::function_of_reals, x.type(), site);
@@ -162,7 +162,7 @@ DynamicTensor cumulative(std::string_view labels, char along, const DynamicTenso
 }
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
-                         ScanOptions options = {}, const DynamicCall& call = Where::here()) {
+                         ScanOptions options = {}, const CallOptions& call = Where::here()) {
   return cumulative<Kind>(labels, along, x, x.sharding(), options, call);
 }
 

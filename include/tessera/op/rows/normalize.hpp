@@ -15,7 +15,7 @@
 
 #include <tessera/kernel/functions/normalize.hpp>
 #include <tessera/kernel/rows/normalize.hpp>
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/op/elements/map_runner.hpp>
@@ -104,7 +104,7 @@ auto normalize(double epsilon, Where where, const A& x, const Row&... row) {
       {Call::operation.name(), where, bound<Call, Bound>()}));
 }
 template <class T, bool Centred>
-DynamicTensor normalize(double epsilon, const std::optional<Sharding>& out, const DynamicCall& call,
+DynamicTensor normalize(double epsilon, const std::optional<Sharding>& out, const CallOptions& call,
                         const OperandList& operands) {
   static_assert(
       RealElement<T>,
@@ -144,13 +144,13 @@ template <Element T>
 DynamicTensor layer_norm(const DynamicTensor& x, const DynamicTensor& scale,
                          const DynamicTensor& bias, double epsilon = 1e-5,
                          const std::optional<Sharding>& out = std::nullopt,
-                         const DynamicCall& call = Where::here()) {
+                         const CallOptions& call = Where::here()) {
   return detail::normalize<T, true>(epsilon, out, call, {&x.core(), &scale.core(), &bias.core()});
 }
 template <Element T>
 DynamicTensor rms_norm(const DynamicTensor& x, const DynamicTensor& scale, double epsilon = 1e-6,
                        const std::optional<Sharding>& out = std::nullopt,
-                       const DynamicCall& call = Where::here()) {
+                       const CallOptions& call = Where::here()) {
   return detail::normalize<T, false>(epsilon, out, call, {&x.core(), &scale.core()});
 }
 

@@ -9,7 +9,7 @@
 /// overflow. For half types all is computed in float and rounded once, at the end. A row with a
 /// NaN or +infinity, or of -infinities alone, is all NaN, as in PyTorch.
 #include <tessera/kernel/rows/softmax.hpp>
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/rows/softmax.hpp>
@@ -38,7 +38,7 @@ typename Typed<SoftmaxBy<Labels, Along, Logarithm>, Out, A>::result softmax(cons
 }
 template <Element T>
 DynamicTensor softmax(bool logarithm, std::string_view labels, char along, const DynamicTensor& x,
-                      const Sharding& out, const DynamicCall& call) {
+                      const Sharding& out, const CallOptions& call) {
   static_assert(RealElement<T>, "[tessera] softmax is for floating-point tensors; use cast first");
   const CallSite site = call.site(labels);
   require_type<T>(x, site);
@@ -68,22 +68,22 @@ auto log_softmax(const A& x, Where where = Where::here()) {
 /// as x. Throw UsageError when x has other elements.
 template <Element T>
 DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
-                      const Sharding& out, const DynamicCall& call = Where::here()) {
+                      const Sharding& out, const CallOptions& call = Where::here()) {
   return detail::softmax<T>(false, labels, along, x, out, call);
 }
 template <Element T>
 DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
-                      const DynamicCall& call = Where::here()) {
+                      const CallOptions& call = Where::here()) {
   return detail::softmax<T>(false, labels, along, x, x.sharding(), call);
 }
 template <Element T>
 DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTensor& x,
-                          const Sharding& out, const DynamicCall& call = Where::here()) {
+                          const Sharding& out, const CallOptions& call = Where::here()) {
   return detail::softmax<T>(true, labels, along, x, out, call);
 }
 template <Element T>
 DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTensor& x,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   return detail::softmax<T>(true, labels, along, x, x.sharding(), call);
 }
 

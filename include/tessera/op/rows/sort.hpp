@@ -15,7 +15,7 @@
 /// it in a descending order), and NaNs are in the order of their bits, on every mesh alike.
 #include <tuple>
 
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/rows/sort.hpp>
@@ -84,7 +84,7 @@ std::tuple<typename ResultOf<Call, static_cast<int>(I)>::type...> sorted_tuple(
 template <int = dtypes>
 std::vector<TensorCore> sort(std::string_view labels, char along, const SortTask& task,
                              const OperandList& tensors, const Sharding* out,
-                             const DynamicCall& call) {
+                             const CallOptions& call) {
   use_indices();
   ops::Sort operation{same_terms(labels, tensors.size()), along, task};
   operation.out = out != nullptr ? *out : operation.deduced(descs_of(tensors));
@@ -151,13 +151,13 @@ auto sort_by_key(const A& keys, const B& carried, SortOptions options = {},
 /// `call`: a Contract.
 template <int = dtypes>
 DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x, const Sharding& out,
-                   SortOptions options = {}, const DynamicCall& call = Where::here()) {
+                   SortOptions options = {}, const CallOptions& call = Where::here()) {
   return DynamicTensor(
       detail::sort(labels, along, {.descending = options.descending}, {&x.core()}, &out, call)[0]);
 }
 template <int = dtypes>
 DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x,
-                   SortOptions options = {}, const DynamicCall& call = Where::here()) {
+                   SortOptions options = {}, const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::sort(labels, along, {.descending = options.descending}, {&x.core()},
                                     nullptr, call)[0]);
 }
@@ -172,7 +172,7 @@ template <int = dtypes>
 std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
                                        const std::vector<DynamicTensor>& tensors,
                                        const Sharding* out, SortOptions options,
-                                       const DynamicCall& call) {
+                                       const CallOptions& call) {
   if (tensors.empty() || tensors.size() > 7)
     throw UsageError("sort_by_key of " + std::to_string(tensors.size()) +
                          " tensors; it takes the keys, and at most six tensors that are carried "
@@ -190,13 +190,13 @@ std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
 template <int = dtypes>
 DynamicTensor argsort(std::string_view labels, char along, const DynamicTensor& x,
                       const Sharding& out, SortOptions options = {},
-                      const DynamicCall& call = Where::here()) {
+                      const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::sort(labels, along, detail::positions_task(options, false),
                                     {&x.core()}, &out, call)[0]);
 }
 template <int = dtypes>
 DynamicTensor argsort(std::string_view labels, char along, const DynamicTensor& x,
-                      SortOptions options = {}, const DynamicCall& call = Where::here()) {
+                      SortOptions options = {}, const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::sort(labels, along, detail::positions_task(options, false),
                                     {&x.core()}, nullptr, call)[0]);
 }
@@ -204,7 +204,7 @@ template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> sort_with_indices(std::string_view labels, char along,
                                                        const DynamicTensor& x, const Sharding& out,
                                                        SortOptions options = {},
-                                                       const DynamicCall& call = Where::here()) {
+                                                       const CallOptions& call = Where::here()) {
   return detail::as_sorted(
       detail::sort(labels, along, detail::positions_task(options, true), {&x.core()}, &out, call));
 }
@@ -212,7 +212,7 @@ template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> sort_with_indices(std::string_view labels, char along,
                                                        const DynamicTensor& x,
                                                        SortOptions options = {},
-                                                       const DynamicCall& call = Where::here()) {
+                                                       const CallOptions& call = Where::here()) {
   return detail::as_sorted(detail::sort(labels, along, detail::positions_task(options, true),
                                         {&x.core()}, nullptr, call));
 }
@@ -220,14 +220,14 @@ template <int = dtypes>
 std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
                                        const std::vector<DynamicTensor>& tensors,
                                        const Sharding& out, SortOptions options = {},
-                                       const DynamicCall& call = Where::here()) {
+                                       const CallOptions& call = Where::here()) {
   return detail::sort_by_key(labels, along, tensors, &out, options, call);
 }
 template <int = dtypes>
 std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
                                        const std::vector<DynamicTensor>& tensors,
                                        SortOptions options = {},
-                                       const DynamicCall& call = Where::here()) {
+                                       const CallOptions& call = Where::here()) {
   return detail::sort_by_key(labels, along, tensors, nullptr, options, call);
 }
 

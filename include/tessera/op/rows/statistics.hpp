@@ -77,7 +77,7 @@ struct LogPlus {
 /// Reduces to `out`, or to the deduced sharding.
 template <class Kind>
 DynamicTensor reduce_to(std::string_view equation, const DynamicTensor& x,
-                        const std::optional<Sharding>& out, const DynamicCall& call) {
+                        const std::optional<Sharding>& out, const CallOptions& call) {
   return out ? reduce<Kind>(equation, x, *out, call) : reduce<Kind>(equation, x, call);
 }
 /// Returns "bsv,bs->bsv" of "bsv->bs", at run time.
@@ -162,7 +162,7 @@ template <TypedTensor A> auto logsumexp(const A& x, Where where = Where::here())
 template <int Order, Element T>
 DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
                    const std::optional<Sharding>& out = std::nullopt,
-                   const DynamicCall& call = Where::here()) {
+                   const CallOptions& call = Where::here()) {
   static_assert(Order == 1 || Order == 2 || Order == infinite_norm,
                 "[tessera] this norm is of another order; there are norms of order 1, 2 and "
                 "infinite_norm; name one of them");
@@ -172,7 +172,7 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
   detail::require_type<T>(x, call.site("norm"));
   const std::string all = to_text(parse(equation).operands[0]);
   const std::string row = detail::result_text(equation);
-  return detail::of_several(call, [&](const DynamicCall& to) {
+  return detail::of_several(call, [&](const CallOptions& to) {
     const auto each = [&](const auto& f) {
       return detail::map_as<T>(all + "->" + all, f, x, to, x);
     };
@@ -199,12 +199,12 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
 template <Element T>
 DynamicTensor logsumexp(std::string_view equation, const DynamicTensor& x,
                         const std::optional<Sharding>& out = std::nullopt,
-                        const DynamicCall& call = Where::here()) {
+                        const CallOptions& call = Where::here()) {
   static_assert(
       RealElement<T>,
       "[tessera] log-sum-exp is for floating-point tensors, and this one is not; use cast first");
   detail::require_type<T>(x, call.site("logsumexp"));
-  return detail::of_several(call, [&](const DynamicCall& each) {
+  return detail::of_several(call, [&](const CallOptions& each) {
     const DynamicTensor largest = reduce<Max>(equation, x, each);
     const DynamicTensor below =
         detail::map_as<T>(detail::spread_text(equation), detail::ExpBelow{}, x, each, x, largest);

@@ -23,7 +23,7 @@ auto first_k(const A& x, Index k, bool descending, Where where) {
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, char along,
                                              const DynamicTensor& x, Index k, bool descending,
-                                             const Sharding* out, const DynamicCall& call) {
+                                             const Sharding* out, const CallOptions& call) {
   const SortTask task{
       .descending = descending, .positions = true, .limit = k, .kind = OperatorKind::top_k};
   return as_sorted(sort(labels, along, task, {&x.core()}, out, call));
@@ -50,25 +50,25 @@ auto bottom_k(const A& x, Index k, Where where = Where::here()) {
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
                                            const DynamicTensor& x, Index k, const Sharding& out,
-                                           const DynamicCall& call = Where::here()) {
+                                           const CallOptions& call = Where::here()) {
   return detail::first_k(labels, along, x, k, true, &out, call);
 }
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
                                            const DynamicTensor& x, Index k,
-                                           const DynamicCall& call = Where::here()) {
+                                           const CallOptions& call = Where::here()) {
   return detail::first_k(labels, along, x, k, true, nullptr, call);
 }
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
                                               const DynamicTensor& x, Index k, const Sharding& out,
-                                              const DynamicCall& call = Where::here()) {
+                                              const CallOptions& call = Where::here()) {
   return detail::first_k(labels, along, x, k, false, &out, call);
 }
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
                                               const DynamicTensor& x, Index k,
-                                              const DynamicCall& call = Where::here()) {
+                                              const CallOptions& call = Where::here()) {
   return detail::first_k(labels, along, x, k, false, nullptr, call);
 }
 

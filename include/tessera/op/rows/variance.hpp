@@ -50,7 +50,7 @@ template <class T> struct RootAs {
 /// On dynamic tensors of elements T: f by letters, with the sharding of `like`.
 template <class T, class F, class... A>
 DynamicTensor map_as(const std::string& equation, const F& f, const DynamicTensor& like,
-                     const DynamicCall& call, const A&... x) {
+                     const CallOptions& call, const A&... x) {
   return map_dynamic<T>(equation, f, like.sharding(), call.site(function_name<F>()), x...);
 }
 /// Returns "bs->bs" of "bsv->bs".
@@ -169,7 +169,7 @@ namespace detail {
 /// deduced.
 template <class T>
 std::vector<TensorCore> spread(std::string_view equation, bool with_mean, const DynamicTensor& x,
-                               const std::optional<Sharding>& out, const DynamicCall& call) {
+                               const std::optional<Sharding>& out, const CallOptions& call) {
   use_moments<T>();
   ops::Moments operation{parse(equation), with_mean};
   operation.out = out ? *out : operation.deduced({x.core().desc()});
@@ -178,7 +178,7 @@ std::vector<TensorCore> spread(std::string_view equation, bool with_mean, const 
 /// Gives a variance its factor and its type, R.
 template <class R>
 DynamicTensor as_variance(std::string_view equation, const DynamicTensor& x,
-                          const DynamicTensor& spread, Index ddof, const DynamicCall& call) {
+                          const DynamicTensor& spread, Index ddof, const CallOptions& call) {
   if (!short_type<R> && ddof == 0) return spread;
   const double factor = spread_factor(parse(equation), x.extents(), ddof);
   const std::string row = result_text(equation);
@@ -196,10 +196,10 @@ DynamicTensor as_variance(std::string_view equation, const DynamicTensor& x,
 template <Element T>
 DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
                        const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
-                       const DynamicCall& call = Where::here()) {
+                       const CallOptions& call = Where::here()) {
   using R = PartType<T>;
   detail::require_type<T>(x, call.site("variance"));
-  return detail::of_several(call, [&](const DynamicCall& each) {
+  return detail::of_several(call, [&](const CallOptions& each) {
     const DynamicTensor spread(detail::spread<T>(equation, false, x, out, each)[0]);
     return detail::as_variance<R>(equation, x, spread, ddof, each);
   });
@@ -208,7 +208,7 @@ template <Element T>
 std::tuple<DynamicTensor, DynamicTensor> mean_and_variance(
     std::string_view equation, const DynamicTensor& x,
     const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
-    const DynamicCall& call = Where::here()) {
+    const CallOptions& call = Where::here()) {
   detail::require_type<T>(x, call.fresh_site("mean_and_variance"));
   const auto made = detail::spread<T>(equation, true, x, out, call);
   DynamicTensor mean(made[1]);
@@ -220,11 +220,11 @@ std::tuple<DynamicTensor, DynamicTensor> mean_and_variance(
 template <Element T>
 DynamicTensor standard_deviation(std::string_view equation, const DynamicTensor& x,
                                  const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
-                                 const DynamicCall& call = Where::here()) {
+                                 const CallOptions& call = Where::here()) {
   using R = PartType<T>;
   detail::require_type<T>(x, call.site("standard_deviation"));
   const std::string row = detail::result_text(equation);
-  return detail::of_several(call, [&](const DynamicCall& each) {
+  return detail::of_several(call, [&](const CallOptions& each) {
     if constexpr (detail::short_type<R>) {
       const DynamicTensor spread(detail::spread<T>(equation, false, x, out, each)[0]);
       const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);

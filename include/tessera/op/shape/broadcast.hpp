@@ -7,7 +7,7 @@
 ///     DynamicTensor columns = broadcast_to(row_sums, {8, 6}, {0}, Sharding{{0}, {1}});
 ///
 /// Laws: each element of a broadcast is x's at the same indices, 0 along dimensions that stretch.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/shape/broadcast.hpp>
 #include <tessera/run/request.hpp>
@@ -53,12 +53,12 @@ auto broadcast_to(const A& x, const Extents& extents, Where where = Where::here(
 /// dimension dims[d] of the result, as in XLA's BroadcastInDim.
 inline DynamicTensor broadcast_to(const DynamicTensor& x, const Extents& extents,
                                   const Dimensions& dims, const Sharding& out,
-                                  const DynamicCall& call = Where::here()) {
+                                  const CallOptions& call = Where::here()) {
   const ops::Broadcast operation{dims, extents, out};
   return DynamicTensor(detail::run({operation, {&x.core()}, call.site("broadcast_to")}));
 }
 inline DynamicTensor broadcast_to(const DynamicTensor& x, const Extents& extents,
-                                  const Dimensions& dims, const DynamicCall& call = Where::here()) {
+                                  const Dimensions& dims, const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site("broadcast_to");
   ops::Broadcast operation{dims, extents};
   detail::mesh_of(x.core(), site);
@@ -66,12 +66,12 @@ inline DynamicTensor broadcast_to(const DynamicTensor& x, const Extents& extents
   return DynamicTensor(detail::run({operation, {&x.core()}, site}));
 }
 inline DynamicTensor broadcast_to(const DynamicTensor& x, const Extents& extents,
-                                  const DynamicCall& call = Where::here()) {
+                                  const CallOptions& call = Where::here()) {
   return broadcast_to(x, extents, detail::dims_from_the_right(x.core().rank(), extents.size()),
                       call);
 }
 inline DynamicTensor broadcast_to(const DynamicTensor& x, const Extents& extents,
-                                  const Sharding& out, const DynamicCall& call = Where::here()) {
+                                  const Sharding& out, const CallOptions& call = Where::here()) {
   return broadcast_to(x, extents, detail::dims_from_the_right(x.core().rank(), extents.size()), out,
                       call);
 }

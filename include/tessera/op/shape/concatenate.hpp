@@ -104,7 +104,7 @@ class DynamicOperands {
 /// The same with everything known at run time; without `out` the result is sharded as the first
 /// operand that is split.
 inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x, const Sharding& out,
-                                 const DynamicCall& call = Where::here()) {
+                                 const CallOptions& call = Where::here()) {
   const std::vector<DynamicSlice>& list = x.list();
   if (list.empty() || list.size() > max_operands)
     throw UsageError("concatenate: there are " + std::to_string(list.size()) +
@@ -120,7 +120,7 @@ inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x, cons
   return DynamicTensor(detail::run({operation, operands, call.site("concatenate")}));
 }
 inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x,
-                                 const DynamicCall& call = Where::here()) {
+                                 const CallOptions& call = Where::here()) {
   Shardings shardings;
   for (const DynamicSlice& one : x.list())
     if (shardings.size() < max_operands) shardings.push_back(one.tensor().sharding());
@@ -128,13 +128,13 @@ inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x,
                      call);
 }
 inline DynamicTensor update(const DynamicSlice& x, const DynamicSlice& block, const Extents& start,
-                            const Sharding& out, const DynamicCall& call = Where::here()) {
+                            const Sharding& out, const CallOptions& call = Where::here()) {
   const ops::Update operation{{start, Slices{x.slice(), block.slice()}}, out};
   return DynamicTensor(
       detail::run({operation, {&x.tensor().core(), &block.tensor().core()}, call.site("update")}));
 }
 inline DynamicTensor update(const DynamicSlice& x, const DynamicSlice& block, const Extents& start,
-                            const DynamicCall& call = Where::here()) {
+                            const CallOptions& call = Where::here()) {
   return update(x, block, start, x.tensor().sharding(), call);
 }
 }  // namespace tessera

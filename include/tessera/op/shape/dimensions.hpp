@@ -164,7 +164,7 @@ auto stack(const A&... x) {
 /// The same with everything known at run time; without `dims` squeeze removes all dimensions of
 /// extent 1, and flip reverses all.
 inline DynamicTensor expand_dims(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
-                                 const DynamicCall& call = Where::here()) {
+                                 const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site("expand_dims");
   detail::mesh_of(x.core(), site);
   const int rank = x.core().rank() + dims.size();
@@ -178,7 +178,7 @@ inline DynamicTensor expand_dims(const DynamicTensor& x, const FixedVector<int, 
                  detail::with_dims(x.sharding(), at), call);
 }
 inline DynamicTensor squeeze(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
-                             const DynamicCall& call = Where::here()) {
+                             const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site("squeeze");
   detail::mesh_of(x.core(), site);
   const Dimensions at = detail::require_dims(dims, x.core().rank(), site);
@@ -186,17 +186,17 @@ inline DynamicTensor squeeze(const DynamicTensor& x, const FixedVector<int, max_
   return reshape(x, detail::without_dims(x.extents(), at), detail::without_dims(x.sharding(), at),
                  call);
 }
-inline DynamicTensor squeeze(const DynamicTensor& x, const DynamicCall& call = Where::here()) {
+inline DynamicTensor squeeze(const DynamicTensor& x, const CallOptions& call = Where::here()) {
   FixedVector<int, max_dims> dims;
   for (int d = 0; d < x.extents().size(); ++d)
     if (x.extents()[d] == 1) dims.push_back(d);
   return squeeze(x, dims, call);
 }
 inline DynamicTensor flip(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   return reverse(x, detail::require_dims(dims, x.core().rank(), call.site("flip")), call);
 }
-inline DynamicTensor flip(const DynamicTensor& x, const DynamicCall& call = Where::here()) {
+inline DynamicTensor flip(const DynamicTensor& x, const CallOptions& call = Where::here()) {
   FixedVector<int, max_dims> dims;
   for (int d = 0; d < x.extents().size(); ++d) dims.push_back(d);
   return reverse(x, dims, call);
@@ -204,7 +204,7 @@ inline DynamicTensor flip(const DynamicTensor& x, const DynamicCall& call = Wher
 namespace detail {
 /// Without `out` it is deduced.
 inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x, const Sharding* out,
-                           const DynamicCall& call) {
+                           const CallOptions& call) {
   std::vector<DynamicTensor> seen;
   int at = dim;
   for (const DynamicTensor& one : x) {
@@ -223,11 +223,11 @@ inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x, const S
 }
 }  // namespace detail
 inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x, const Sharding& out,
-                           const DynamicCall& call = Where::here()) {
+                           const CallOptions& call = Where::here()) {
   return detail::stack(dim, x, &out, call);
 }
 inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x,
-                           const DynamicCall& call = Where::here()) {
+                           const CallOptions& call = Where::here()) {
   return detail::stack(dim, x, nullptr, call);
 }
 

@@ -15,7 +15,7 @@
 ///
 /// Laws: equals the window of the whole tensor, to the bit; writing back what was read changes
 /// nothing.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/indexed/dynamic_slice.hpp>
@@ -61,7 +61,7 @@ TensorCore run_window(const Op& operation, const OperandList& operands, const Ex
 inline DynamicTensor dynamic_slice(std::string_view labels, std::string_view along,
                                    const DynamicTensor& x, const Extents& start,
                                    const Extents& size, const Sharding* out,
-                                   const DynamicCall& call) {
+                                   const CallOptions& call) {
   ops::DynamicSlice operation{same_terms(labels), same_terms(along), size};
   operation.out = out != nullptr ? *out : operation.deduced({x.core().desc()});
   return DynamicTensor(run_window(operation, {&x.core()}, start, call.site("dynamic_slice")));
@@ -140,22 +140,22 @@ void dynamic_update_slice_into(A& x, const U& update, const Extents& start,
 }
 
 /// The same with everything known at run time; `along` are letters of `labels`; without `out` it is
-/// deduced. `call`: a Contract (op/call/dynamic_call.hpp).
+/// deduced. `call`: a Contract (op/call/call_options.hpp).
 inline DynamicTensor dynamic_slice(std::string_view labels, std::string_view along,
                                    const DynamicTensor& x, const Extents& start,
                                    const Extents& size, const Sharding& out,
-                                   const DynamicCall& call = Where::here()) {
+                                   const CallOptions& call = Where::here()) {
   return detail::dynamic_slice(labels, along, x, start, size, &out, call);
 }
 inline DynamicTensor dynamic_slice(std::string_view labels, std::string_view along,
                                    const DynamicTensor& x, const Extents& start,
-                                   const Extents& size, const DynamicCall& call = Where::here()) {
+                                   const Extents& size, const CallOptions& call = Where::here()) {
   return detail::dynamic_slice(labels, along, x, start, size, nullptr, call);
 }
 inline DynamicTensor dynamic_update_slice(std::string_view labels, std::string_view along,
                                           const DynamicTensor& x, const DynamicTensor& update,
                                           const Extents& start, const Sharding& out,
-                                          const DynamicCall& call = Where::here()) {
+                                          const CallOptions& call = Where::here()) {
   const ops::DynamicUpdateSlice operation{detail::same_terms(labels, 2), detail::same_terms(along),
                                           false, out};
   return DynamicTensor(detail::run_window(operation, {&x.core(), &update.core()}, start,
@@ -164,13 +164,13 @@ inline DynamicTensor dynamic_update_slice(std::string_view labels, std::string_v
 inline DynamicTensor dynamic_update_slice(std::string_view labels, std::string_view along,
                                           const DynamicTensor& x, const DynamicTensor& update,
                                           const Extents& start,
-                                          const DynamicCall& call = Where::here()) {
+                                          const CallOptions& call = Where::here()) {
   return dynamic_update_slice(labels, along, x, update, start, x.sharding(), call);
 }
 inline void dynamic_update_slice_into(std::string_view labels, std::string_view along,
                                       const DynamicTensor& x, const DynamicTensor& update,
                                       const Extents& start,
-                                      const DynamicCall& call = Where::here()) {
+                                      const CallOptions& call = Where::here()) {
   const ops::DynamicUpdateSlice operation{detail::same_terms(labels, 2), detail::same_terms(along),
                                           true, x.sharding()};
   (void)detail::run_window(operation, {&update.core(), &x.core()}, start,

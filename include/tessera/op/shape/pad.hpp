@@ -53,7 +53,7 @@ auto pad(const A& x, const Extents& low, const Extents& high, const Extents& int
 /// The same with everything known at run time; without `out` the result is sharded as x is.
 inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
                          const Extents& interior, detail::OutsideValue value, const Sharding& out,
-                         const DynamicCall& call = Where::here()) {
+                         const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site("pad");
   const detail::FillValue fill = value.as(x.type(), site);
   const ops::Pad operation{{low, high, interior, fill.outside()}, out};
@@ -61,7 +61,7 @@ inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Exten
 }
 inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
                          const Extents& interior = {}, detail::OutsideValue value = {},
-                         const DynamicCall& call = Where::here()) {
+                         const CallOptions& call = Where::here()) {
   return pad(x, low, high, interior, value, x.sharding(), call);
 }
 

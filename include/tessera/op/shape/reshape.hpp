@@ -8,7 +8,7 @@
 ///
 /// Laws: to_host(reshape(x)) has the elements of to_host(x) in order; reshape there and back gives
 /// x; a process that keeps its elements communicates nothing.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/shape/reshape.hpp>
 #include <tessera/run/request.hpp>
@@ -39,12 +39,12 @@ typename detail::Typed<detail::ReshapeBy, Out, A>::result reshape(const A& x,
 /// The same with everything known at run time; without `out` the leading dimension of each group
 /// that is split or merged is split as it was, and inner ones are whole.
 inline DynamicTensor reshape(const DynamicTensor& x, const Extents& extents, const Sharding& out,
-                             const DynamicCall& call = Where::here()) {
+                             const CallOptions& call = Where::here()) {
   const ops::Reshape operation{extents, out};
   return DynamicTensor(detail::run({operation, {&x.core()}, call.site("reshape")}));
 }
 inline DynamicTensor reshape(const DynamicTensor& x, const Extents& extents,
-                             const DynamicCall& call = Where::here()) {
+                             const CallOptions& call = Where::here()) {
   return reshape(x, extents, ops::Reshape{extents}.deduced({x.desc()}), call);
 }
 

@@ -70,25 +70,25 @@ auto shift(const A& x, Index by, S value = S{}, Where where = Where::here()) {
 
 /// The same with everything known at run time; without `out` the result is sharded as x is.
 inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
-                             const Sharding& out, const DynamicCall& call = Where::here()) {
+                             const Sharding& out, const CallOptions& call = Where::here()) {
   const ops::Reverse operation{{dims}, out};
   return DynamicTensor(detail::run({operation, {&x.core()}, call.site("reverse")}));
 }
 inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
-                             const DynamicCall& call = Where::here()) {
+                             const CallOptions& call = Where::here()) {
   return reverse(x, dims, x.sharding(), call);
 }
 inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim, const Sharding& out,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   const ops::Roll operation{{by, dim}, out};
   return DynamicTensor(detail::run({operation, {&x.core()}, call.site("roll")}));
 }
 inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim,
-                          const DynamicCall& call = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   return roll(x, by, dim, x.sharding(), call);
 }
 inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, detail::OutsideValue value,
-                           const Sharding& out, const DynamicCall& call = Where::here()) {
+                           const Sharding& out, const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.site("shift");
   const detail::FillValue fill = value.as(x.type(), site);
   const ops::Shift operation{{by, dim, fill.outside()}, out};
@@ -96,7 +96,7 @@ inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, detail::Ou
 }
 inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim,
                            detail::OutsideValue value = {},
-                           const DynamicCall& call = Where::here()) {
+                           const CallOptions& call = Where::here()) {
   return shift(x, by, dim, value, x.sharding(), call);
 }
 

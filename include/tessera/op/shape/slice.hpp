@@ -91,18 +91,18 @@ auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Ex
 /// The same with everything known at run time; without `out` the result is sharded as x is.
 inline DynamicTensor slice(const DynamicTensor& x, const Extents& start, const Extents& limit,
                            const Extents& stride, const Sharding& out,
-                           const DynamicCall& call = Where::here()) {
+                           const CallOptions& call = Where::here()) {
   const ops::Slice operation{{{Slice{start, limit, stride}}}, out};
   return DynamicTensor(detail::run({operation, {&x.core()}, call.site("slice")}));
 }
 inline DynamicTensor slice(const DynamicTensor& x, const Extents& start, const Extents& limit,
-                           const Extents& stride = {}, const DynamicCall& call = Where::here()) {
+                           const Extents& stride = {}, const CallOptions& call = Where::here()) {
   return slice(x, start, limit, stride, x.sharding(), call);
 }
 inline std::vector<DynamicTensor> slices(const DynamicTensor& x, const std::vector<Extents>& starts,
                                          const std::vector<Extents>& limits, const Extents& stride,
                                          const Sharding& out,
-                                         const DynamicCall& call = Where::here()) {
+                                         const CallOptions& call = Where::here()) {
   std::vector<DynamicTensor> results;
   for (TensorCore& core : detail::slices(x.core(), starts.size(), limits.size(), out,
                                          call.site("slices"), [&](std::size_t k) {
@@ -114,7 +114,7 @@ inline std::vector<DynamicTensor> slices(const DynamicTensor& x, const std::vect
 inline std::vector<DynamicTensor> slices(const DynamicTensor& x, const std::vector<Extents>& starts,
                                          const std::vector<Extents>& limits,
                                          const Extents& stride = {},
-                                         const DynamicCall& call = Where::here()) {
+                                         const CallOptions& call = Where::here()) {
   return slices(x, starts, limits, stride, x.sharding(), call);
 }
 

@@ -6,7 +6,7 @@
 ///     auto wt = transpose<"ij->ji">(w);            // P<data, model> becomes P<model, data>
 ///
 /// Laws: transpose<"ji->ij">(transpose<"ij->ji">(x)) equals x.
-#include <tessera/op/call/dynamic_call.hpp>
+#include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 
@@ -30,12 +30,12 @@ typename detail::TypedTranspose<E, Out, A>::result transpose(const A& x,
       {Typed::operation, {&x.core()}, {E.view(), where, detail::bound<Typed, Bound>()}}));
 }
 inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x,
-                               const Sharding& out, const DynamicCall& call = Where::here()) {
+                               const Sharding& out, const CallOptions& call = Where::here()) {
   const ops::Transpose operation{parse(equation), out};
   return DynamicTensor(detail::run({operation, {&x.core()}, call.site(equation)}));
 }
 inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x,
-                               const DynamicCall& call = Where::here()) {
+                               const CallOptions& call = Where::here()) {
   const ops::Transpose operation{parse(equation)};
   return transpose(equation, x, operation.deduced({x.core().desc()}), call);
 }

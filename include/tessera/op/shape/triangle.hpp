@@ -34,7 +34,7 @@ template <bool Lower> struct Triangle {
 };
 
 template <bool Lower>
-DynamicTensor triangle(const DynamicTensor& x, Index diagonal, const DynamicCall& call) {
+DynamicTensor triangle(const DynamicTensor& x, Index diagonal, const CallOptions& call) {
   using F = Triangle<Lower>;
   const CallSite site = call.site(F::name);
   const OperandList operands{&x.core()};
