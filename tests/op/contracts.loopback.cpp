@@ -315,9 +315,9 @@ TEST_CASE(
         held([&](const CallOptions& c) { return one_hot<double>("bv", 'v', ids, 7, whole, c); },
              hot, whole));
 
-    const DynamicTensor window = dynamic_slice("vm", "v", x, {2}, {3}, whole, moves);
+    const DynamicTensor window = dynamic_slice("vm", "v", x, {2}, {3}, {whole, moves});
     REQUIRE_THAT(to_host<double>(window) ==
-                 to_host<double>(slice(x, {2, 0}, {5, 6}, {}, whole, moves)));
+                 to_host<double>(slice(x, {2, 0}, {5, 6}, {}, {whole, moves})));
     REQUIRE_THAT(
         held([&](const CallOptions& c) { return dynamic_slice("vm", "v", x, {2}, {3}, c); }, window,
              columns));

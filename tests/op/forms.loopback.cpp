@@ -65,7 +65,7 @@ struct Transpose : OfOne {
     return transpose<"ij->ji", O, B>(x);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? transpose("ij->ji", x[0], *out, call) : transpose("ij->ji", x[0], call);
+    return out ? transpose("ij->ji", x[0], {*out, call}) : transpose("ij->ji", x[0], call);
   }
   static constexpr auto value(const Sharding& out) { return ops::Transpose{parse("ij->ji"), out}; }
 };
@@ -148,7 +148,7 @@ struct Broadcast : OfOne {
     return broadcast_to<O, B>(x, whole);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? broadcast_to(x[0], whole, *out, call) : broadcast_to(x[0], whole, call);
+    return out ? broadcast_to(x[0], whole, {*out, call}) : broadcast_to(x[0], whole, call);
   }
   static constexpr auto value(const Sharding& out) { return ops::Broadcast{{0, 1}, whole, out}; }
 };
@@ -208,7 +208,7 @@ struct Slice : OfOne {
     return slice<O, B>(x, {1, 2}, {6, 7});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? slice(x[0], {1, 2}, {6, 7}, {}, *out, call)
+    return out ? slice(x[0], {1, 2}, {6, 7}, {}, {*out, call})
                : slice(x[0], {1, 2}, {6, 7}, {}, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -221,7 +221,7 @@ struct Pad : OfOne {
     return pad<O, B>(x, {1, 0}, {2, 3});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? pad(x[0], {1, 0}, {2, 3}, {}, 0, *out, call)
+    return out ? pad(x[0], {1, 0}, {2, 3}, {}, 0, {*out, call})
                : pad(x[0], {1, 0}, {2, 3}, {}, 0, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -233,7 +233,7 @@ struct Reverse : OfOne {
   template <class O, class B> static auto typed(const auto& x) { return reverse<O, B, 0>(x); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     const FixedVector<int, max_dims> dims{0};
-    return out ? reverse(x[0], dims, *out, call) : reverse(x[0], dims, call);
+    return out ? reverse(x[0], dims, {*out, call}) : reverse(x[0], dims, call);
   }
   static constexpr auto value(const Sharding& out) { return ops::Reverse{{Dimensions{0}}, out}; }
 };
@@ -241,7 +241,7 @@ struct Roll : OfOne {
   static constexpr OperatorKind kind = OperatorKind::roll;
   template <class O, class B> static auto typed(const auto& x) { return roll<0, O, B>(x, 2); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? roll(x[0], 2, 0, *out, call) : roll(x[0], 2, 0, call);
+    return out ? roll(x[0], 2, 0, {*out, call}) : roll(x[0], 2, 0, call);
   }
   static constexpr auto value(const Sharding& out) { return ops::Roll{{2, 0}, out}; }
 };
@@ -249,7 +249,7 @@ struct Shift : OfOne {
   static constexpr OperatorKind kind = OperatorKind::shift;
   template <class O, class B> static auto typed(const auto& x) { return shift<0, O, B>(x, -1); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? shift(x[0], -1, 0, 0, *out, call) : shift(x[0], -1, 0, 0, call);
+    return out ? shift(x[0], -1, 0, 0, {*out, call}) : shift(x[0], -1, 0, 0, call);
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Shift{{-1, 0, Outside::zero}, out};
@@ -263,7 +263,7 @@ struct Reshape : OfOne {
     return reshape<O, B>(x, {2, 3, 8});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? reshape(x[0], {2, 3, 8}, *out, call) : reshape(x[0], {2, 3, 8}, call);
+    return out ? reshape(x[0], {2, 3, 8}, {*out, call}) : reshape(x[0], {2, 3, 8}, call);
   }
   static constexpr auto value(const Sharding& out) { return ops::Reshape{{2, 3, 8}, out}; }
 };
@@ -276,7 +276,7 @@ struct Concatenate : Usual {
     return concatenate<0, O, B>(x, y);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? concatenate(0, x, *out, call) : concatenate(0, x, call);
+    return out ? concatenate(0, x, {*out, call}) : concatenate(0, x, call);
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Concatenate{{0, {std::nullopt, std::nullopt}}, out};
@@ -291,7 +291,7 @@ struct Update : Usual {
     return update<O, B>(x, y, {2, 1});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? update(x[0], x[1], {2, 1}, *out, call) : update(x[0], x[1], {2, 1}, call);
+    return out ? update(x[0], x[1], {2, 1}, {*out, call}) : update(x[0], x[1], {2, 1}, call);
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Update{{{2, 1}, {std::nullopt, std::nullopt}}, out};
@@ -370,7 +370,7 @@ struct DynamicSlice : OfOne {
     return dynamic_slice<"ij", 'i', O, B>(x, {2}, {3});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? dynamic_slice("ij", "i", x[0], {2}, {3}, *out, call)
+    return out ? dynamic_slice("ij", "i", x[0], {2}, {3}, {*out, call})
                : dynamic_slice("ij", "i", x[0], {2}, {3}, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -386,7 +386,7 @@ struct DynamicUpdateSlice : Usual {
     return dynamic_update_slice<"ij", 'i', O, B>(x, y, {2});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? dynamic_update_slice("ij", "i", x[0], x[1], {2}, *out, call)
+    return out ? dynamic_update_slice("ij", "i", x[0], x[1], {2}, {*out, call})
                : dynamic_update_slice("ij", "i", x[0], x[1], {2}, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -411,7 +411,7 @@ struct Convolve : Usual {
     return convolve<letters, O, B>(x, k, around);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? convolve(letters.view(), x[0], x[1], around, *out, call)
+    return out ? convolve(letters.view(), x[0], x[1], around, {*out, call})
                : convolve(letters.view(), x[0], x[1], around, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -425,8 +425,8 @@ struct InputGradient : Convolve {
     return convolve_input_gradient<letters, O, B>(dy, k, image_extents, around);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? convolve_input_gradient(letters.view(), x[0], x[1], image_extents, around, *out,
-                                         call)
+    return out ? convolve_input_gradient(letters.view(), x[0], x[1], image_extents, around,
+                                         {*out, call})
                : convolve_input_gradient(letters.view(), x[0], x[1], image_extents, around, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -442,8 +442,8 @@ struct KernelGradient : Convolve {
     return convolve_kernel_gradient<letters, O, B>(x, dy, tap_extents, around);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? convolve_kernel_gradient(letters.view(), x[0], x[1], tap_extents, around, *out,
-                                          call)
+    return out ? convolve_kernel_gradient(letters.view(), x[0], x[1], tap_extents, around,
+                                          {*out, call})
                : convolve_kernel_gradient(letters.view(), x[0], x[1], tap_extents, around, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -460,7 +460,8 @@ struct ReduceWindow : OfOne {
     return reduce_window<Max, O, B>(x, pool);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? reduce_window<Max>(x[0], pool, *out, call) : reduce_window<Max>(x[0], pool, call);
+    return out ? reduce_window<Max>(x[0], pool, {*out, call})
+               : reduce_window<Max>(x[0], pool, call);
   }
   static constexpr auto value(const Sharding& out) {
     return ops::ReduceWindow{Reduction::max, false, pool_list, out};
@@ -475,7 +476,7 @@ struct SelectAndScatter : Usual {
     return select_and_scatter<Max, O, B>(x, y, pool);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? select_and_scatter<Max>(x[0], x[1], pool, *out, call)
+    return out ? select_and_scatter<Max>(x[0], x[1], pool, {*out, call})
                : select_and_scatter<Max>(x[0], x[1], pool, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -488,7 +489,7 @@ struct SelectAndGather : SelectAndScatter {
     return select_and_gather<Max, O, B>(x, y, pool);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? select_and_gather<Max>(x[0], x[1], pool, *out, call)
+    return out ? select_and_gather<Max>(x[0], x[1], pool, {*out, call})
                : select_and_gather<Max>(x[0], x[1], pool, call);
   }
   static constexpr auto value(const Sharding& out) {

@@ -259,7 +259,7 @@ struct SomeFunction {
         return;
       }
       case 30:  // into what is there
-        if (apart) (void)roll(x, 1, dim, y.sharding(), into(y));
+        if (apart) (void)roll(x, 1, dim, {y.sharding(), into(y)});
         return;
       case 31:
         if (x.extents()[1] == y.extents()[0] && y.extents()[1] == x.extents()[0])

@@ -448,9 +448,9 @@ TEST_CASE("contracts of typed and dynamic calls") {
     bounded([&](const CallOptions& c) { (void)update(d, slice_of(d, {0, 0}, {2, 8}), {3, 0}, c); });
     bounded([&](const CallOptions& c) { (void)reshape(d, {3, 16}, c); });
     bounded([&](const CallOptions& c) { (void)flip(d, c); });
-    bounded([&](const CallOptions& c) { (void)stack(0, {d, d}, Sharding{{0}, {}, {}}, c); });
+    bounded([&](const CallOptions& c) { (void)stack(0, {d, d}, {Sharding{{0}, {}, {}}, c}); });
     CHECK(stack(0, {d, d}).sharding() == Sharding{{}, {0}, {}});
-    CHECK(stack(-1, {d, d}, Sharding{{}, {}, {}}, moves).extents() == Extents{6, 8, 2});
+    CHECK(stack(-1, {d, d}, {Sharding{{}, {}, {}}, moves}).extents() == Extents{6, 8, 2});
   });
 }
 

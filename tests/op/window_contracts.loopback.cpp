@@ -85,12 +85,14 @@ TEST_CASE("convolutions and windows on dynamic tensors keep the contract that th
     using Call = CallOptions;
     const std::vector<Case> cases{
         {"convolve",
-         [&](const Call& c) { return values_of(convolve(nhwc, x, k, around, split, c)); }},
+         [&](const Call& c) {
+           return values_of(convolve(nhwc, x, k, around, {split, c}));
+         }},
         {"convolve, deduced",
          [&](const Call& c) { return values_of(convolve(nhwc, x, k, around, c)); }},
         {"input gradient",
          [&](const Call& c) {
-           return values_of(convolve_input_gradient(nhwc, y, k, image, around, split, c));
+           return values_of(convolve_input_gradient(nhwc, y, k, image, around, {split, c}));
          }},
         {"input gradient, deduced",
          [&](const Call& c) {
@@ -98,25 +100,27 @@ TEST_CASE("convolutions and windows on dynamic tensors keep the contract that th
          }},
         {"kernel gradient",
          [&](const Call& c) {
-           return values_of(convolve_kernel_gradient(nhwc, x, y, kernel, around, whole, c));
+           return values_of(convolve_kernel_gradient(nhwc, x, y, kernel, around, {whole, c}));
          }},
         {"kernel gradient, deduced",
          [&](const Call& c) {
            return values_of(convolve_kernel_gradient(nhwc, x, y, kernel, around, c));
          }},
         {"reduce_window",
-         [&](const Call& c) { return values_of(reduce_window<Mean>(x, pool, split, c)); }},
+         [&](const Call& c) {
+           return values_of(reduce_window<Mean>(x, pool, {split, c}));
+         }},
         {"reduce_window, deduced",
          [&](const Call& c) { return values_of(reduce_window<Max>(x, pool, c)); }},
         {"select_and_scatter",
          [&](const Call& c) {
-           return values_of(select_and_scatter<Min>(x, taps, pool, split, c));
+           return values_of(select_and_scatter<Min>(x, taps, pool, {split, c}));
          }},
         {"select_and_scatter, deduced",
          [&](const Call& c) { return values_of(select_and_scatter<Max>(x, taps, pool, c)); }},
         {"gradient of a mean",
          [&](const Call& c) {
-           return values_of(reduce_window_gradient<Mean>(x, taps, pool, split, c));
+           return values_of(reduce_window_gradient<Mean>(x, taps, pool, {split, c}));
          }},
         {"gradient of a sum, deduced",
          [&](const Call& c) { return values_of(reduce_window_gradient<Sum>(x, taps, pool, c)); }},

@@ -9,7 +9,10 @@
 ///
 /// Laws: equals plain loops over the whole tensor; padding and the gaps of base dilation are the
 /// identity of the reduction, but a mean is always over the whole window; the gradient of a maximum
-/// goes to the first greatest element of a window.
+/// goes to the first greatest element of a window. On dynamic tensors a call says by its options
+/// how the result is sharded; without a sharding it is as x.
+#include <array>
+
 #include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
@@ -47,39 +50,33 @@ template <class Kind> consteval bool selects() {
   return one;
 }
 
-template <class Op>
-TensorCore run_windows(Op operation, const WindowSettings& settings, const OperandList& operands,
-                       CallSite site) {
-  operation.windows = windows_of(settings, operands[0]->rank());
-  return run({operation, operands, site});
+/// Carries out an operation By on windows of tensors, typed or dynamic, with its settings.
+template <class By, class Out, class Bound, AnyTensor... A>
+auto run_windows(std::string_view label, const CallOptions& call, const WindowSettings& settings,
+                 const A&... x) {
+  if constexpr ((TypedTensor<A> && ...)) {
+    using Call = Typed<By, Out, A...>;
+    const OperandList operands{&x.core()...};
+    auto operation = Call::operation;
+    operation.windows = windows_of(settings, operands[0]->rank());
+    return run_typed<Call, Bound>(label, call, operation, operands);
+  } else {
+    static_assert(demand_dynamic<Out, Bound>());
+    const std::array<DynamicTensor, sizeof...(A)> all{DynamicTensor(x)...};
+    OperandList operands;
+    for (const DynamicTensor& one : all) operands.push_back(&one.core());
+    auto operation = By::make();
+    operation.windows = windows_of(settings, operands[0]->rank());
+    return run_dynamic(label, call, operation, operands);
+  }
 }
-/// Returns the gradient of a windowed sum or mean by a tensor of extents `x`, from `dy`.
-inline TensorCore run_gradient(ops::ReduceWindow operation, const WindowSettings& settings,
-                               const Extents& x, const TensorCore& dy, CallSite site) {
+/// Returns the gradient of a windowed sum or mean by a tensor of extents `x`.
+inline ops::ReduceWindow gradient_of(ops::ReduceWindow operation, const WindowSettings& settings,
+                                     const Extents& x) {
   operation.windows = windows_of(settings, x.size());
   operation.gradient = true;
   operation.extents = x;
-  return run({operation, {&dy}, site});
-}
-
-/// Without `out` it is deduced.
-template <class Op>
-DynamicTensor run_windows(Op operation, const WindowSettings& settings, const OperandList& operands,
-                          const Sharding* out, CallSite site) {
-  operation.out = out != nullptr ? *out : operands[0]->sharding();
-  return DynamicTensor(run_windows(operation, settings, operands, site));
-}
-template <class Kind>
-DynamicTensor reduce_window_gradient(const DynamicTensor& x, const DynamicTensor& dy,
-                                     const WindowSettings& settings, const Sharding* out,
-                                     CallSite site) {
-  if constexpr (selects<Kind>()) {
-    return run_windows(SelectBy<Kind>::make(), settings, {&x.core(), &dy.core()}, out, site);
-  } else {
-    ops::ReduceWindow operation = WindowBy<Kind>::make();
-    operation.out = out != nullptr ? *out : x.sharding();
-    return DynamicTensor(run_gradient(operation, settings, x.extents(), dy.core(), site));
-  }
+  return operation;
 }
 }  // namespace detail
 
@@ -88,13 +85,12 @@ DynamicTensor reduce_window_gradient(const DynamicTensor& x, const DynamicTensor
 /// that windows reach beyond a process's block, and a reshard where `Out` asks for one; within
 /// `Bound`. Collective over the mesh. Throws ShapeError for a window that is larger than the padded
 /// tensor.
-template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto reduce_window(const A& x, const WindowSettings& settings, Where where = Where::here()) {
-  using Typed = detail::Typed<detail::WindowBy<Kind>, Out, A>;
-  detail::use_reduce_window_of<typename A::value_type>();
-  return typename Typed::result(
-      detail::run_windows(Typed::operation, settings, {&x.core()},
-                          {"reduce_window", where, detail::bound<Typed, Bound>()}));
+template <class Kind, class Out = Deduced, class Bound = NoContract, detail::AnyTensor A>
+auto reduce_window(const A& x, const WindowSettings& settings,
+                   const CallOptions& call = Where::here()) {
+  if constexpr (TypedTensor<A>) detail::use_reduce_window_of<typename A::value_type>();
+  return detail::run_windows<detail::WindowBy<Kind>, Out, Bound>("reduce_window", call, settings,
+                                                                 x);
 }
 
 /// Returns a tensor of x's extents: each window of x adds its element of `source` at the place of
@@ -102,14 +98,13 @@ auto reduce_window(const A& x, const WindowSettings& settings, Where where = Whe
 /// padding add nothing. Communication: the elements of windows that touch a process's block.
 /// Collective over the mesh. Throws ShapeError when `source` has not one element for each window.
 /// Source: XLA's SelectAndScatter.
-template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
+template <class Kind, class Out = Deduced, class Bound = NoContract, detail::AnyTensor A,
+          detail::AnyTensor B>
 auto select_and_scatter(const A& x, const B& source, const WindowSettings& settings,
-                        Where where = Where::here()) {
-  using Typed = detail::Typed<detail::SelectBy<Kind>, Out, A, B>;
-  detail::use_select_scatter_of<typename A::value_type>();
-  return typename Typed::result(
-      detail::run_windows(Typed::operation, settings, {&x.core(), &source.core()},
-                          {"select_and_scatter", where, detail::bound<Typed, Bound>()}));
+                        const CallOptions& call = Where::here()) {
+  if constexpr (TypedTensor<A>) detail::use_select_scatter_of<typename A::value_type>();
+  return detail::run_windows<detail::SelectBy<Kind>, Out, Bound>("select_and_scatter", call,
+                                                                 settings, x, source);
 }
 
 /// Returns one element for each window of x: that of `values`, a tensor of x's extents, at the
@@ -117,91 +112,43 @@ auto select_and_scatter(const A& x, const B& source, const WindowSettings& setti
 /// for a window wholly in the padding. It is the gradient of select_and_scatter by its source.
 /// Communication: the elements of x and of `values` that windows reach beyond a process's block.
 /// Collective over the mesh. Throws ShapeError when `values` has other extents than x.
-template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
+template <class Kind, class Out = Deduced, class Bound = NoContract, detail::AnyTensor A,
+          detail::AnyTensor B>
 auto select_and_gather(const A& x, const B& values, const WindowSettings& settings,
-                       Where where = Where::here()) {
-  using Typed = detail::Typed<detail::SelectBy<Kind, true>, Out, A, B>;
-  detail::use_select_scatter_of<typename A::value_type>();
-  return typename Typed::result(
-      detail::run_windows(Typed::operation, settings, {&x.core(), &values.core()},
-                          {"select_and_gather", where, detail::bound<Typed, Bound>()}));
+                       const CallOptions& call = Where::here()) {
+  if constexpr (TypedTensor<A>) detail::use_select_scatter_of<typename A::value_type>();
+  return detail::run_windows<detail::SelectBy<Kind, true>, Out, Bound>("select_and_gather", call,
+                                                                       settings, x, values);
 }
 
 /// Returns the gradient of reduce_window<Kind>(x, settings) by x, where dy is the gradient of the
 /// result, for Sum, Mean, Max and Min. Communication: that of a reduce_window of dy, or of
 /// select_and_scatter. Collective over the mesh. Throws ShapeError when dy has other extents than
 /// the result.
-template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
+template <class Kind, class Out = Deduced, class Bound = NoContract, detail::AnyTensor A,
+          detail::AnyTensor B>
 auto reduce_window_gradient(const A& x, const B& dy, const WindowSettings& settings,
-                            Where where = Where::here()) {
+                            const CallOptions& call = Where::here()) {
   if constexpr (detail::selects<Kind>()) {
-    return select_and_scatter<Kind, Out, Bound>(x, dy, settings, where);
-  } else {
+    return detail::run_windows<detail::SelectBy<Kind>, Out, Bound>(
+        TypedTensor<A> ? "select_and_scatter" : "reduce_window_gradient", call, settings, x, dy);
+  } else if constexpr (TypedTensor<A> && TypedTensor<B>) {
     using AsX = typename detail::Choose<std::is_same_v<Out, Deduced>>::template type<
         typename TensorOf<A>::spec, Out>;
     using Typed = detail::Typed<detail::WindowBy<Kind>, AsX, B>;
     detail::use_reduce_window_of<typename Typed::type>();
-    return typename Typed::result(
-        detail::run_gradient(Typed::operation, settings, x.extents(), dy.core(),
-                             {"reduce_window_gradient", where, detail::bound<Typed, Bound>()}));
+    return detail::run_typed<Typed, Bound>(
+        "reduce_window_gradient", call,
+        detail::gradient_of(Typed::operation, settings, x.extents()), {&dy.core()});
+  } else {
+    static_assert(detail::demand_dynamic<Out, Bound>());
+    const DynamicTensor gradient(dy);
+    detail::mesh_of(x.core(), call.sharded_site("reduce_window_gradient"));
+    return detail::run_dynamic(
+        "reduce_window_gradient", call.or_sharded(x.core().sharding()),
+        detail::gradient_of(detail::WindowBy<Kind>::make(), settings, x.extents()),
+        {&gradient.core()});
   }
-}
-
-/// The same with everything known at run time; without `out` the result is sharded as x is. `call`:
-/// a Contract.
-template <class Kind>
-DynamicTensor reduce_window(const DynamicTensor& x, const WindowSettings& settings,
-                            const Sharding& out, const CallOptions& call = Where::here()) {
-  return detail::run_windows(detail::WindowBy<Kind>::make(), settings, {&x.core()}, &out,
-                             call.site("reduce_window"));
-}
-template <class Kind>
-DynamicTensor reduce_window(const DynamicTensor& x, const WindowSettings& settings,
-                            const CallOptions& call = Where::here()) {
-  return detail::run_windows(detail::WindowBy<Kind>::make(), settings, {&x.core()}, nullptr,
-                             call.site("reduce_window"));
-}
-template <class Kind>
-DynamicTensor select_and_scatter(const DynamicTensor& x, const DynamicTensor& source,
-                                 const WindowSettings& settings, const Sharding& out,
-                                 const CallOptions& call = Where::here()) {
-  return detail::run_windows(detail::SelectBy<Kind>::make(), settings, {&x.core(), &source.core()},
-                             &out, call.site("select_and_scatter"));
-}
-template <class Kind>
-DynamicTensor select_and_scatter(const DynamicTensor& x, const DynamicTensor& source,
-                                 const WindowSettings& settings,
-                                 const CallOptions& call = Where::here()) {
-  return detail::run_windows(detail::SelectBy<Kind>::make(), settings, {&x.core(), &source.core()},
-                             nullptr, call.site("select_and_scatter"));
-}
-template <class Kind>
-DynamicTensor select_and_gather(const DynamicTensor& x, const DynamicTensor& values,
-                                const WindowSettings& settings, const Sharding& out,
-                                const CallOptions& call = Where::here()) {
-  return detail::run_windows(detail::SelectBy<Kind, true>::make(), settings,
-                             {&x.core(), &values.core()}, &out, call.site("select_and_gather"));
-}
-template <class Kind>
-DynamicTensor select_and_gather(const DynamicTensor& x, const DynamicTensor& values,
-                                const WindowSettings& settings,
-                                const CallOptions& call = Where::here()) {
-  return detail::run_windows(detail::SelectBy<Kind, true>::make(), settings,
-                             {&x.core(), &values.core()}, nullptr, call.site("select_and_gather"));
-}
-template <class Kind>
-DynamicTensor reduce_window_gradient(const DynamicTensor& x, const DynamicTensor& dy,
-                                     const WindowSettings& settings, const Sharding& out,
-                                     const CallOptions& call = Where::here()) {
-  return detail::reduce_window_gradient<Kind>(x, dy, settings, &out,
-                                              call.site("reduce_window_gradient"));
-}
-template <class Kind>
-DynamicTensor reduce_window_gradient(const DynamicTensor& x, const DynamicTensor& dy,
-                                     const WindowSettings& settings,
-                                     const CallOptions& call = Where::here()) {
-  return detail::reduce_window_gradient<Kind>(x, dy, settings, nullptr,
-                                              call.site("reduce_window_gradient"));
 }
 
 }  // namespace tessera

@@ -59,7 +59,7 @@ template <class T> class BlockAttention {
     BlockRows rows;
     for (Index i = 0; i < sizes_.queries.count(); ++i)
       heads.push_back(forward_tile(sizes_.queries[i], queries, keys, values, rows));
-    return {transpose("bgrsd->bsgrd", joined(3, std::move(heads), where_), out, where_),
+    return {transpose("bgrsd->bsgrd", joined(3, std::move(heads), where_), {out, where_}),
             std::move(rows)};
   }
 
@@ -102,7 +102,7 @@ template <class T> class BlockAttention {
     }
     for (DynamicTensor& one : by_queries) one = narrowed(one);
     return {
-        transpose("bgrsd->bsgrd", joined(3, std::move(by_queries), where_), q.sharding(), where_),
+        transpose("bgrsd->bsgrd", joined(3, std::move(by_queries), where_), {q.sharding(), where_}),
         finished(std::move(by_keys), k), finished(std::move(by_values), v)};
   }
 
@@ -184,7 +184,7 @@ template <class T> class BlockAttention {
   }
   DynamicTensor arranged(std::string_view equation, const DynamicTensor& x,
                          const Sharding& to) const {
-    return widened(transpose(equation, x, to, where_));
+    return widened(transpose(equation, x, {to, where_}));
   }
   DynamicTensor widened(const DynamicTensor& x) const { return converted<C, T>(x, where_); }
   DynamicTensor narrowed(const DynamicTensor& x) const { return converted<T, C>(x, where_); }

@@ -70,6 +70,8 @@ class CallOptions {
   const std::optional<Contract>& contract() const { return contract_; }
   /// Returns how the result is to be sharded; null: as the operator deduces it.
   const Sharding* out() const { return out_ ? &*out_ : nullptr; }
+  /// Returns the same, or the sharding of x.
+  const Sharding& out_or(const DynamicTensor& x) const { return out_ ? *out_ : x.sharding(); }
   /// Returns the tensor that takes the result; null: a new one does.
   const TensorCore* destination() const { return into_ ? &*into_ : nullptr; }
 
@@ -110,6 +112,12 @@ class CallOptions {
   CallOptions without_destination() const {
     CallOptions call = *this;
     call.into_.reset();
+    return call;
+  }
+  /// Returns the same options with a sharding, where they have none.
+  CallOptions or_sharded(const Sharding& out) const {
+    CallOptions call = *this;
+    if (!call.out_) call.out_ = out;
     return call;
   }
   /// Returns the options of a step on the way to the result: the same contract and place, neither a

@@ -112,6 +112,13 @@ CallSite typed_site(std::string_view label, const CallOptions& options) {
     throw_other_sharding(*options.out(), Call::value, Call::mesh::names(), site);
   return site;
 }
+/// Returns the same of a typed call whose result is not one tensor. Throws UsageError when it has a
+/// destination.
+template <class Call, class C>
+CallSite fresh_typed_site(std::string_view label, const CallOptions& options) {
+  (void)options.fresh_sharded_site(label);
+  return typed_site<Call, C>(label, options);
+}
 /// Carries out a typed call, whose operation is `Call`'s with what is known when it runs.
 template <class Call, class C, class Op>
 typename Call::result run_typed(std::string_view label, const CallOptions& options,
@@ -119,6 +126,14 @@ typename Call::result run_typed(std::string_view label, const CallOptions& optio
                                 const Extras& extras = {}) {
   return typename Call::result(
       run({operation, operands, typed_site<Call, C>(label, options), extras}));
+}
+/// Whether a call with a dynamic operand leaves to its options what a typed call names by types.
+template <class Out, class C> consteval bool demand_dynamic() {
+  static_assert(std::is_same_v<Out, Deduced> && std::is_same_v<C, NoContract>,
+                "[tessera] a call with a dynamic tensor names a spec or a contract as a template "
+                "argument; its result is dynamic; give a Sharding or a Contract as the last "
+                "argument");
+  return true;
 }
 /// Carries out a call on dynamic tensors; without a sharding the result's is deduced.
 template <class Op>

@@ -27,26 +27,21 @@ template <Equation E, ops::ConvolveForm Form> struct ConvolveBy {
 
 template <Equation E, ops::ConvolveForm Form, class Out, class Bound, class A, class B>
 auto convolve(const A& a, const B& b, const Extents& extents, const Convolution& settings,
-              Where where) {
+              const CallOptions& call) {
   using Call = Typed<ConvolveBy<E, Form>, Out, A, B>;
   detail::use_convolve_of<typename Call::type>();
   ops::Convolve operation = Call::operation;
   operation.settings = settings;
   operation.extents = extents;
-  return typename Call::result(run({operation,
-                                    {&a.core(), &b.core()},
-                                    {E.view(), where, bound<Call, Bound>()},
-                                    {.portable = settings.portable}}));
+  return run_typed<Call, Bound>(E.view(), call, operation, {&a.core(), &b.core()},
+                                {.portable = settings.portable});
 }
-/// Without `out` it is deduced.
 inline DynamicTensor convolve(std::string_view letters, ops::ConvolveForm form,
                               const DynamicTensor& a, const DynamicTensor& b,
                               const Extents& extents, const Convolution& settings,
-                              const Sharding* out, const CallOptions& call) {
-  ops::Convolve operation{parse(letters), settings, form, extents};
-  operation.out = out != nullptr ? *out : operation.deduced({a.core().desc(), b.core().desc()});
-  return DynamicTensor(run(
-      {operation, {&a.core(), &b.core()}, call.site(letters), {.portable = settings.portable}}));
+                              const CallOptions& call) {
+  return run_dynamic(letters, call, ops::Convolve{parse(letters), settings, form, extents},
+                     {&a.core(), &b.core()}, {.portable = settings.portable});
 }
 }  // namespace detail
 
@@ -66,8 +61,8 @@ inline DynamicTensor convolve(std::string_view letters, ops::ConvolveForm form,
 /// channel counts or groups that do not fit. Source: GShard, section 3.3.3 and Appendix A.4.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 auto convolve(const A& x, const B& k, const Convolution& settings = {},
-              Where where = Where::here()) {
-  return detail::convolve<E, ops::ConvolveForm::forward, Out, Bound>(x, k, {}, settings, where);
+              const CallOptions& call = Where::here()) {
+  return detail::convolve<E, ops::ConvolveForm::forward, Out, Bound>(x, k, {}, settings, call);
 }
 
 /// Returns the gradient of convolve<E>(x, k, settings) by x, of extents `x`, where dy is the
@@ -76,8 +71,9 @@ auto convolve(const A& x, const B& k, const Convolution& settings = {},
 /// extents than that convolution's result.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 auto convolve_input_gradient(const A& dy, const B& k, const Extents& x,
-                             const Convolution& settings = {}, Where where = Where::here()) {
-  return detail::convolve<E, ops::ConvolveForm::by_input, Out, Bound>(dy, k, x, settings, where);
+                             const Convolution& settings = {},
+                             const CallOptions& call = Where::here()) {
+  return detail::convolve<E, ops::ConvolveForm::by_input, Out, Bound>(dy, k, x, settings, call);
 }
 
 /// Returns the gradient of convolve<E>(x, k, settings) by k, of extents `k`. The spatial dimensions
@@ -85,44 +81,28 @@ auto convolve_input_gradient(const A& dy, const B& k, const Extents& x,
 /// by `Out`. Communication and errors: those of a convolution of x by dy. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 auto convolve_kernel_gradient(const A& x, const B& dy, const Extents& k,
-                              const Convolution& settings = {}, Where where = Where::here()) {
-  return detail::convolve<E, ops::ConvolveForm::by_kernel, Out, Bound>(x, dy, k, settings, where);
+                              const Convolution& settings = {},
+                              const CallOptions& call = Where::here()) {
+  return detail::convolve<E, ops::ConvolveForm::by_kernel, Out, Bound>(x, dy, k, settings, call);
 }
 
-/// The same with everything known at run time; without `out` it is deduced. `call`: a Contract.
-inline DynamicTensor convolve(std::string_view letters, const DynamicTensor& x,
-                              const DynamicTensor& k, const Convolution& settings,
-                              const Sharding& out, const CallOptions& call = Where::here()) {
-  return detail::convolve(letters, ops::ConvolveForm::forward, x, k, {}, settings, &out, call);
-}
+/// The same with everything known at run time; without a sharding it is deduced.
 inline DynamicTensor convolve(std::string_view letters, const DynamicTensor& x,
                               const DynamicTensor& k, const Convolution& settings = {},
                               const CallOptions& call = Where::here()) {
-  return detail::convolve(letters, ops::ConvolveForm::forward, x, k, {}, settings, nullptr, call);
-}
-inline DynamicTensor convolve_input_gradient(std::string_view letters, const DynamicTensor& dy,
-                                             const DynamicTensor& k, const Extents& x,
-                                             const Convolution& settings, const Sharding& out,
-                                             const CallOptions& call = Where::here()) {
-  return detail::convolve(letters, ops::ConvolveForm::by_input, dy, k, x, settings, &out, call);
+  return detail::convolve(letters, ops::ConvolveForm::forward, x, k, {}, settings, call);
 }
 inline DynamicTensor convolve_input_gradient(std::string_view letters, const DynamicTensor& dy,
                                              const DynamicTensor& k, const Extents& x,
                                              const Convolution& settings = {},
                                              const CallOptions& call = Where::here()) {
-  return detail::convolve(letters, ops::ConvolveForm::by_input, dy, k, x, settings, nullptr, call);
-}
-inline DynamicTensor convolve_kernel_gradient(std::string_view letters, const DynamicTensor& x,
-                                              const DynamicTensor& dy, const Extents& k,
-                                              const Convolution& settings, const Sharding& out,
-                                              const CallOptions& call = Where::here()) {
-  return detail::convolve(letters, ops::ConvolveForm::by_kernel, x, dy, k, settings, &out, call);
+  return detail::convolve(letters, ops::ConvolveForm::by_input, dy, k, x, settings, call);
 }
 inline DynamicTensor convolve_kernel_gradient(std::string_view letters, const DynamicTensor& x,
                                               const DynamicTensor& dy, const Extents& k,
                                               const Convolution& settings = {},
                                               const CallOptions& call = Where::here()) {
-  return detail::convolve(letters, ops::ConvolveForm::by_kernel, x, dy, k, settings, nullptr, call);
+  return detail::convolve(letters, ops::ConvolveForm::by_kernel, x, dy, k, settings, call);
 }
 
 }  // namespace tessera

@@ -39,40 +39,24 @@ template <int Rank> struct BroadcastBy {
 /// the result's sharding. Collective over the mesh. Throws ShapeError when x does not broadcast to
 /// the extents.
 template <class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto broadcast_to(const A& x, const Extents& extents, Where where = Where::here()) {
+auto broadcast_to(const A& x, const Extents& extents, const CallOptions& call = Where::here()) {
   constexpr int rank = detail::BroadcastRank<Out, A>::value;
   static_assert(rank >= A::rank,
                 "[tessera] broadcast_to adds dimensions and takes none away; name a spec of at "
                 "least as many dimensions as the tensor has");
   using Typed = detail::Typed<detail::BroadcastBy<rank>, Out, A>;
   const ops::Broadcast operation{Typed::operation.dims, extents, Typed::value};
-  return typename Typed::result(detail::run(
-      {operation, {&x.core()}, {"broadcast_to", where, detail::bound<Typed, Bound>()}}));
+  return detail::run_typed<Typed, Bound>("broadcast_to", call, operation, {&x.core()});
 }
 /// The same with everything known at run time. Where `dims` are given, dimension d of x becomes
 /// dimension dims[d] of the result, as in XLA's BroadcastInDim.
 inline DynamicTensor broadcast_to(const DynamicTensor& x, const Extents& extents,
-                                  const Dimensions& dims, const Sharding& out,
-                                  const CallOptions& call = Where::here()) {
-  const ops::Broadcast operation{dims, extents, out};
-  return DynamicTensor(detail::run({operation, {&x.core()}, call.site("broadcast_to")}));
-}
-inline DynamicTensor broadcast_to(const DynamicTensor& x, const Extents& extents,
                                   const Dimensions& dims, const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site("broadcast_to");
-  ops::Broadcast operation{dims, extents};
-  detail::mesh_of(x.core(), site);
-  operation.out = operation.deduced({x.core().desc()});
-  return DynamicTensor(detail::run({operation, {&x.core()}, site}));
+  return detail::run_dynamic("broadcast_to", call, ops::Broadcast{dims, extents}, {&x.core()});
 }
 inline DynamicTensor broadcast_to(const DynamicTensor& x, const Extents& extents,
                                   const CallOptions& call = Where::here()) {
   return broadcast_to(x, extents, detail::dims_from_the_right(x.core().rank(), extents.size()),
-                      call);
-}
-inline DynamicTensor broadcast_to(const DynamicTensor& x, const Extents& extents,
-                                  const Sharding& out, const CallOptions& call = Where::here()) {
-  return broadcast_to(x, extents, detail::dims_from_the_right(x.core().rank(), extents.size()), out,
                       call);
 }
 

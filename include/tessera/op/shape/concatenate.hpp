@@ -68,12 +68,13 @@ auto concatenate(const A&... x) {
 /// slices within their tensors.
 template <class Out = Deduced, class Bound = NoContract, int... D, detail::TypedOperand A,
           detail::TypedOperand B>
-auto update(const A& x, const B& block, const Extents& start, Where where = Where::here()) {
+auto update(const A& x, const B& block, const Extents& start,
+            const CallOptions& call = Where::here()) {
   using X = detail::OperandOf<A>;
   using Y = detail::OperandOf<B>;
   using Typed =
       detail::Typed<detail::UpdateBy<X::sliced>, Out, typename X::tensor, typename Y::tensor>;
-  const detail::CallSite site{"update", where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site = detail::typed_site<Typed, Bound>("update", call);
   const typename X::tensor& all = X::whole(x);
   const ops::Update operation{{detail::spread<D...>(all, "start", start, Extents(A::rank, 0), site),
                                Slices{X::slice(x), Y::slice(block)}},
@@ -82,8 +83,9 @@ auto update(const A& x, const B& block, const Extents& start, Where where = Wher
       detail::run({operation, {&all.core(), &Y::whole(block).core()}, site}));
 }
 template <int First, int... D, detail::TypedOperand A, detail::TypedOperand B>
-auto update(const A& x, const B& block, const Extents& start, Where where = Where::here()) {
-  return update<Deduced, NoContract, First, D...>(x, block, start, where);
+auto update(const A& x, const B& block, const Extents& start,
+            const CallOptions& call = Where::here()) {
+  return update<Deduced, NoContract, First, D...>(x, block, start, call);
 }
 
 namespace detail {
@@ -101,9 +103,9 @@ class DynamicOperands {
 };
 }  // namespace detail
 
-/// The same with everything known at run time; without `out` the result is sharded as the first
-/// operand that is split.
-inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x, const Sharding& out,
+/// The same with everything known at run time; without a sharding the result of concatenate is
+/// sharded as the first operand that is split, and that of update as x is.
+inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x,
                                  const CallOptions& call = Where::here()) {
   const std::vector<DynamicSlice>& list = x.list();
   if (list.empty() || list.size() > max_operands)
@@ -112,29 +114,16 @@ inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x, cons
                          " tensors, and more of them in turn",
                      call.where());
   detail::OperandList operands;
-  ops::Concatenate operation{{dim}, out};
+  ops::Concatenate operation{{dim}};
   for (const DynamicSlice& one : list) {
     operands.push_back(&one.tensor().core());
     operation.slices.push_back(one.slice());
   }
-  return DynamicTensor(detail::run({operation, operands, call.site("concatenate")}));
-}
-inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x,
-                                 const CallOptions& call = Where::here()) {
-  Shardings shardings;
-  for (const DynamicSlice& one : x.list())
-    if (shardings.size() < max_operands) shardings.push_back(one.tensor().sharding());
-  return concatenate(dim, x, shardings.empty() ? Sharding() : detail::taken_sharding(shardings),
-                     call);
-}
-inline DynamicTensor update(const DynamicSlice& x, const DynamicSlice& block, const Extents& start,
-                            const Sharding& out, const CallOptions& call = Where::here()) {
-  const ops::Update operation{{start, Slices{x.slice(), block.slice()}}, out};
-  return DynamicTensor(
-      detail::run({operation, {&x.tensor().core(), &block.tensor().core()}, call.site("update")}));
+  return detail::run_dynamic("concatenate", call, operation, operands);
 }
 inline DynamicTensor update(const DynamicSlice& x, const DynamicSlice& block, const Extents& start,
                             const CallOptions& call = Where::here()) {
-  return update(x, block, start, x.tensor().sharding(), call);
+  return detail::run_dynamic("update", call, ops::Update{{start, Slices{x.slice(), block.slice()}}},
+                             {&x.tensor().core(), &block.tensor().core()});
 }
 }  // namespace tessera

@@ -122,23 +122,26 @@ inline TensorCore seen_with(const TensorCore& x, const Dimensions& dims) {
 
 /// Returns x with dimensions of extent 1 inserted: they are dimensions `D` of the result, and not
 /// split. Communication: none. Collective over the mesh. Throws nothing of its own.
-template <int... D, TypedTensor A> auto expand_dims(const A& x, Where where = Where::here()) {
+template <int... D, TypedTensor A>
+auto expand_dims(const A& x, const CallOptions& call = Where::here()) {
   using To = detail::ExpandedSpec<A, D...>;
-  return reshape<typename To::spec>(x, detail::with_dims(x.extents(), To::dims, Index{1}), where);
+  return reshape<typename To::spec>(x, detail::with_dims(x.extents(), To::dims, Index{1}), call);
 }
 /// Returns x without its dimensions `D`, whose extents are 1. Communication: none, but such a
 /// dimension that is split is gathered. Collective over the mesh. Throws ShapeError when an extent
 /// is not 1.
-template <int... D, TypedTensor A> auto squeeze(const A& x, Where where = Where::here()) {
+template <int... D, TypedTensor A>
+auto squeeze(const A& x, const CallOptions& call = Where::here()) {
+  const detail::CallSite site = call.sharded_site("squeeze");
   using To = detail::SqueezedSpec<A, D...>;
-  detail::mesh_of(x.core(), {"squeeze", where});
-  detail::require_ones(x.extents(), To::dims, {"squeeze", where});
-  return reshape<typename To::spec>(x, detail::without_dims(x.extents(), To::dims), where);
+  detail::mesh_of(x.core(), site);
+  detail::require_ones(x.extents(), To::dims, site);
+  return reshape<typename To::spec>(x, detail::without_dims(x.extents(), To::dims), call);
 }
 /// Returns x with its dimensions `D` (all where none is named) reversed. Communication: as reverse.
 /// Errors: as reverse.
-template <int... D, TypedTensor A> auto flip(const A& x, Where where = Where::here()) {
-  return reverse<Deduced, NoContract, (D < 0 ? D + A::rank : D)...>(x, where);
+template <int... D, TypedTensor A> auto flip(const A& x, const CallOptions& call = Where::here()) {
+  return reverse<Deduced, NoContract, (D < 0 ? D + A::rank : D)...>(x, call);
 }
 
 /// Returns tensors of equal extents side by side along a new dimension D of the result, which is
@@ -165,7 +168,7 @@ auto stack(const A&... x) {
 /// extent 1, and flip reverses all.
 inline DynamicTensor expand_dims(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                                  const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site("expand_dims");
+  const detail::CallSite site = call.sharded_site("expand_dims");
   detail::mesh_of(x.core(), site);
   const int rank = x.core().rank() + dims.size();
   if (rank > max_dims)
@@ -175,16 +178,16 @@ inline DynamicTensor expand_dims(const DynamicTensor& x, const FixedVector<int, 
                      site.where);
   const Dimensions at = detail::require_dims(dims, rank, site);
   return reshape(x, detail::with_dims(x.extents(), at, Index{1}),
-                 detail::with_dims(x.sharding(), at), call);
+                 call.or_sharded(detail::with_dims(x.sharding(), at)));
 }
 inline DynamicTensor squeeze(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                              const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site("squeeze");
+  const detail::CallSite site = call.sharded_site("squeeze");
   detail::mesh_of(x.core(), site);
   const Dimensions at = detail::require_dims(dims, x.core().rank(), site);
   detail::require_ones(x.extents(), at, site);
-  return reshape(x, detail::without_dims(x.extents(), at), detail::without_dims(x.sharding(), at),
-                 call);
+  return reshape(x, detail::without_dims(x.extents(), at),
+                 call.or_sharded(detail::without_dims(x.sharding(), at)));
 }
 inline DynamicTensor squeeze(const DynamicTensor& x, const CallOptions& call = Where::here()) {
   FixedVector<int, max_dims> dims;
@@ -194,41 +197,30 @@ inline DynamicTensor squeeze(const DynamicTensor& x, const CallOptions& call = W
 }
 inline DynamicTensor flip(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                           const CallOptions& call = Where::here()) {
-  return reverse(x, detail::require_dims(dims, x.core().rank(), call.site("flip")), call);
+  return reverse(x, detail::require_dims(dims, x.core().rank(), call.sharded_site("flip")), call);
 }
 inline DynamicTensor flip(const DynamicTensor& x, const CallOptions& call = Where::here()) {
   FixedVector<int, max_dims> dims;
   for (int d = 0; d < x.extents().size(); ++d) dims.push_back(d);
   return reverse(x, dims, call);
 }
-namespace detail {
-/// Without `out` it is deduced.
-inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x, const Sharding* out,
-                           const CallOptions& call) {
+inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x,
+                           const CallOptions& call = Where::here()) {
+  const detail::CallSite site = call.sharded_site("stack");
   std::vector<DynamicTensor> seen;
   int at = dim;
   for (const DynamicTensor& one : x) {
-    const CallSite site = call.site("stack");
-    mesh_of(one.core(), site);
+    detail::mesh_of(one.core(), site);
     const int rank = one.core().rank() + 1;
     if (rank > max_dims)
       throw ShapeError("stack: the tensors have " + std::to_string(max_dims) +
                            " dimensions, and a tensor has no more; reshape them first",
                        site.where);
-    const Dimensions dims = require_dims({dim}, rank, site);
+    const Dimensions dims = detail::require_dims({dim}, rank, site);
     at = dims[0];
-    seen.emplace_back(seen_with(one.core(), dims));
+    seen.emplace_back(detail::seen_with(one.core(), dims));
   }
-  return out != nullptr ? concatenate(at, seen, *out, call) : concatenate(at, seen, call);
-}
-}  // namespace detail
-inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x, const Sharding& out,
-                           const CallOptions& call = Where::here()) {
-  return detail::stack(dim, x, &out, call);
-}
-inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x,
-                           const CallOptions& call = Where::here()) {
-  return detail::stack(dim, x, nullptr, call);
+  return concatenate(at, seen, call);
 }
 
 }  // namespace tessera

@@ -57,16 +57,6 @@ TensorCore run_window(const Op& operation, const OperandList& operands, const Ex
   extras.starts = &starts;
   return run({operation, operands, site, extras});
 }
-/// Without `out` it is deduced.
-inline DynamicTensor dynamic_slice(std::string_view labels, std::string_view along,
-                                   const DynamicTensor& x, const Extents& start,
-                                   const Extents& size, const Sharding* out,
-                                   const CallOptions& call) {
-  ops::DynamicSlice operation{same_terms(labels), same_terms(along), size};
-  operation.out = out != nullptr ? *out : operation.deduced({x.core().desc()});
-  return DynamicTensor(run_window(operation, {&x.core()}, start, call.site("dynamic_slice")));
-}
-
 template <char Letter> constexpr Equation one_letter() {
   const char text[2] = {Letter, 0};
   return Equation(text);
@@ -82,19 +72,19 @@ template <char Letter> constexpr Equation one_letter() {
 template <Equation Labels, Equation Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A>
 auto dynamic_slice(const A& x, const Extents& start, const Extents& size,
-                   Where where = Where::here()) {
+                   const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::DynamicSliceBy<Labels, Along>, Out, A>;
   detail::use_indexed<typename A::value_type>();
   ops::DynamicSlice operation = Typed::operation;
   operation.size = size;
   return typename Typed::result(detail::run_window(
-      operation, {&x.core()}, start, {"dynamic_slice", where, detail::bound<Typed, Bound>()}));
+      operation, {&x.core()}, start, detail::typed_site<Typed, Bound>("dynamic_slice", call)));
 }
 /// Along one letter.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto dynamic_slice(const A& x, const Extents& start, const Extents& size,
-                   Where where = Where::here()) {
-  return dynamic_slice<Labels, detail::one_letter<Along>(), Out, Bound>(x, start, size, where);
+                   const CallOptions& call = Where::here()) {
+  return dynamic_slice<Labels, detail::one_letter<Along>(), Out, Bound>(x, start, size, call);
 }
 
 /// Returns x with the window that begins at `start` replaced by `update`, under x's spec or `Out`.
@@ -104,19 +94,19 @@ auto dynamic_slice(const A& x, const Extents& start, const Extents& size,
 template <Equation Labels, Equation Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A, TypedTensor U>
 auto dynamic_update_slice(const A& x, const U& update, const Extents& start,
-                          Where where = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::DynamicUpdateSliceBy<Labels, Along>, Out, A, U>;
   detail::use_indexed<typename A::value_type>();
   return typename Typed::result(
       detail::run_window(Typed::operation, {&x.core(), &update.core()}, start,
-                         {"dynamic_update_slice", where, detail::bound<Typed, Bound>()}));
+                         detail::typed_site<Typed, Bound>("dynamic_update_slice", call)));
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor U>
 auto dynamic_update_slice(const A& x, const U& update, const Extents& start,
-                          Where where = Where::here()) {
+                          const CallOptions& call = Where::here()) {
   return dynamic_update_slice<Labels, detail::one_letter<Along>(), Out, Bound>(x, update, start,
-                                                                               where);
+                                                                               call);
 }
 
 /// Writes `update` over the window of x that begins at `start`; the rest of x is not touched.
@@ -139,33 +129,25 @@ void dynamic_update_slice_into(A& x, const U& update, const Extents& start,
   dynamic_update_slice_into<Labels, detail::one_letter<Along>(), Bound>(x, update, start, where);
 }
 
-/// The same with everything known at run time; `along` are letters of `labels`; without `out` it is
-/// deduced. `call`: a Contract (op/call/call_options.hpp).
-inline DynamicTensor dynamic_slice(std::string_view labels, std::string_view along,
-                                   const DynamicTensor& x, const Extents& start,
-                                   const Extents& size, const Sharding& out,
-                                   const CallOptions& call = Where::here()) {
-  return detail::dynamic_slice(labels, along, x, start, size, &out, call);
-}
+/// The same with everything known at run time; `along` are letters of `labels`; without a sharding
+/// the result's is deduced.
 inline DynamicTensor dynamic_slice(std::string_view labels, std::string_view along,
                                    const DynamicTensor& x, const Extents& start,
                                    const Extents& size, const CallOptions& call = Where::here()) {
-  return detail::dynamic_slice(labels, along, x, start, size, nullptr, call);
-}
-inline DynamicTensor dynamic_update_slice(std::string_view labels, std::string_view along,
-                                          const DynamicTensor& x, const DynamicTensor& update,
-                                          const Extents& start, const Sharding& out,
-                                          const CallOptions& call = Where::here()) {
-  const ops::DynamicUpdateSlice operation{detail::same_terms(labels, 2), detail::same_terms(along),
-                                          false, out};
-  return DynamicTensor(detail::run_window(operation, {&x.core(), &update.core()}, start,
-                                          call.site("dynamic_update_slice")));
+  const detail::CallSite site = call.sharded_site("dynamic_slice");
+  ops::DynamicSlice operation{detail::same_terms(labels), detail::same_terms(along), size};
+  detail::mesh_of(x.core(), site);
+  operation.out = call.out() != nullptr ? *call.out() : operation.deduced({x.desc()});
+  return DynamicTensor(detail::run_window(operation, {&x.core()}, start, site));
 }
 inline DynamicTensor dynamic_update_slice(std::string_view labels, std::string_view along,
                                           const DynamicTensor& x, const DynamicTensor& update,
                                           const Extents& start,
                                           const CallOptions& call = Where::here()) {
-  return dynamic_update_slice(labels, along, x, update, start, x.sharding(), call);
+  const ops::DynamicUpdateSlice operation{detail::same_terms(labels, 2), detail::same_terms(along),
+                                          false, call.out_or(x)};
+  return DynamicTensor(detail::run_window(operation, {&x.core(), &update.core()}, start,
+                                          call.sharded_site("dynamic_update_slice")));
 }
 inline void dynamic_update_slice_into(std::string_view labels, std::string_view along,
                                       const DynamicTensor& x, const DynamicTensor& update,

@@ -31,9 +31,9 @@ template <int... D> struct PadBy {
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A,
           Scalar S = typename A::value_type>
 auto pad(const A& x, const Extents& low, const Extents& high, const Extents& interior = {},
-         S value = S{}, Where where = Where::here()) {
+         S value = S{}, const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::PadBy<D...>, Out, A>;
-  const detail::CallSite site{"pad", where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site = detail::typed_site<Typed, Bound>("pad", call);
   const auto of_all = [&](std::string_view name, const Extents& numbers) {
     return detail::spread<D...>(x, name, numbers, Extents(A::rank, 0), site);
   };
@@ -46,23 +46,17 @@ auto pad(const A& x, const Extents& low, const Extents& high, const Extents& int
 }
 template <int First, int... D, TypedTensor A, Scalar S = typename A::value_type>
 auto pad(const A& x, const Extents& low, const Extents& high, const Extents& interior = {},
-         S value = S{}, Where where = Where::here()) {
-  return pad<Deduced, NoContract, First, D...>(x, low, high, interior, value, where);
+         S value = S{}, const CallOptions& call = Where::here()) {
+  return pad<Deduced, NoContract, First, D...>(x, low, high, interior, value, call);
 }
 
-/// The same with everything known at run time; without `out` the result is sharded as x is.
-inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
-                         const Extents& interior, detail::OutsideValue value, const Sharding& out,
-                         const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site("pad");
-  const detail::FillValue fill = value.as(x.type(), site);
-  const ops::Pad operation{{low, high, interior, fill.outside()}, out};
-  return DynamicTensor(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));
-}
+/// The same with everything known at run time; without a sharding the result is sharded as x is.
 inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
                          const Extents& interior = {}, detail::OutsideValue value = {},
                          const CallOptions& call = Where::here()) {
-  return pad(x, low, high, interior, value, x.sharding(), call);
+  const detail::FillValue fill = value.as(x.type(), call.sharded_site("pad"));
+  return detail::run_dynamic("pad", call, ops::Pad{{low, high, interior, fill.outside()}},
+                             {&x.core()}, {.fill = fill.data()});
 }
 
 }  // namespace tessera

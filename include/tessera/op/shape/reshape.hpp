@@ -27,25 +27,18 @@ struct ReshapeBy {
 /// that gather or move axes that split inner dimensions. Collective over the
 /// mesh. Throws ShapeError when the number of elements changes. Source: GShard, section 3.3.3.
 template <class Out, class Bound = NoContract, TypedTensor A>
-typename detail::Typed<detail::ReshapeBy, Out, A>::result reshape(const A& x,
-                                                                  const Extents& extents,
-                                                                  Where where = Where::here()) {
+typename detail::Typed<detail::ReshapeBy, Out, A>::result reshape(
+    const A& x, const Extents& extents, const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::ReshapeBy, Out, A>;
   const ops::Reshape operation{extents, Typed::value};
-  return typename Typed::result(
-      detail::run({operation, {&x.core()}, {"reshape", where, detail::bound<Typed, Bound>()}}));
+  return detail::run_typed<Typed, Bound>("reshape", call, operation, {&x.core()});
 }
 
-/// The same with everything known at run time; without `out` the leading dimension of each group
-/// that is split or merged is split as it was, and inner ones are whole.
-inline DynamicTensor reshape(const DynamicTensor& x, const Extents& extents, const Sharding& out,
-                             const CallOptions& call = Where::here()) {
-  const ops::Reshape operation{extents, out};
-  return DynamicTensor(detail::run({operation, {&x.core()}, call.site("reshape")}));
-}
+/// The same with everything known at run time; without a sharding the leading dimension of each
+/// group that is split or merged is split as it was, and inner ones are whole.
 inline DynamicTensor reshape(const DynamicTensor& x, const Extents& extents,
                              const CallOptions& call = Where::here()) {
-  return reshape(x, extents, ops::Reshape{extents}.deduced({x.desc()}), call);
+  return detail::run_dynamic("reshape", call, ops::Reshape{extents}, {&x.core()});
 }
 
 }  // namespace tessera

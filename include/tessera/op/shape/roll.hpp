@@ -31,14 +31,13 @@ template <class Op, int D> struct StepBy {
 /// Communication: one exchange over the axes that split them; if all blocks are of one size, each
 /// with the block opposite. Collective over the mesh. Throws nothing of its own.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
-auto reverse(const A& x, Where where = Where::here()) {
+auto reverse(const A& x, const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::ReverseBy<D...>, Out, A>;
-  return typename Typed::result(detail::run(
-      {Typed::operation, {&x.core()}, {"reverse", where, detail::bound<Typed, Bound>()}}));
+  return detail::run_typed<Typed, Bound>("reverse", call, Typed::operation, {&x.core()});
 }
 template <int First, int... D, TypedTensor A>
-auto reverse(const A& x, Where where = Where::here()) {
-  return reverse<Deduced, NoContract, First, D...>(x, where);
+auto reverse(const A& x, const CallOptions& call = Where::here()) {
+  return reverse<Deduced, NoContract, First, D...>(x, call);
 }
 
 /// Returns y, (n, m, ...) as x is, with y[i] = x[i - by] along dimension D, cyclically, under x's
@@ -46,11 +45,10 @@ auto reverse(const A& x, Where where = Where::here()) {
 /// receives from at most two others, if all blocks are of one size. Collective over the mesh.
 /// Throws nothing of its own.
 template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto roll(const A& x, Index by, Where where = Where::here()) {
+auto roll(const A& x, Index by, const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::StepBy<ops::Roll, D>, Out, A>;
   const ops::Roll operation{{by, D}, Typed::value};
-  return typename Typed::result(
-      detail::run({operation, {&x.core()}, {"roll", where, detail::bound<Typed, Bound>()}}));
+  return detail::run_typed<Typed, Bound>("roll", call, operation, {&x.core()});
 }
 
 /// Returns y with y[i] = x[i - by] along dimension D, and `value` where x has no such element,
@@ -60,44 +58,29 @@ auto roll(const A& x, Index by, Where where = Where::here()) {
 /// where `value` is no element of x's type.
 template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           Scalar S = typename A::value_type>
-auto shift(const A& x, Index by, S value = S{}, Where where = Where::here()) {
+auto shift(const A& x, Index by, S value = S{}, const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::StepBy<ops::Shift, D>, Out, A>;
-  const detail::CallSite site{"shift", where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site = detail::typed_site<Typed, Bound>("shift", call);
   const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value, site));
   const ops::Shift operation{{by, D, fill.outside()}, Typed::value};
   return typename Typed::result(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));
 }
 
-/// The same with everything known at run time; without `out` the result is sharded as x is.
-inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
-                             const Sharding& out, const CallOptions& call = Where::here()) {
-  const ops::Reverse operation{{dims}, out};
-  return DynamicTensor(detail::run({operation, {&x.core()}, call.site("reverse")}));
-}
+/// The same with everything known at run time; without a sharding the result is sharded as x is.
 inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                              const CallOptions& call = Where::here()) {
-  return reverse(x, dims, x.sharding(), call);
-}
-inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim, const Sharding& out,
-                          const CallOptions& call = Where::here()) {
-  const ops::Roll operation{{by, dim}, out};
-  return DynamicTensor(detail::run({operation, {&x.core()}, call.site("roll")}));
+  return detail::run_dynamic("reverse", call, ops::Reverse{{dims}}, {&x.core()});
 }
 inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim,
                           const CallOptions& call = Where::here()) {
-  return roll(x, by, dim, x.sharding(), call);
-}
-inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, detail::OutsideValue value,
-                           const Sharding& out, const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site("shift");
-  const detail::FillValue fill = value.as(x.type(), site);
-  const ops::Shift operation{{by, dim, fill.outside()}, out};
-  return DynamicTensor(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));
+  return detail::run_dynamic("roll", call, ops::Roll{{by, dim}}, {&x.core()});
 }
 inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim,
                            detail::OutsideValue value = {},
                            const CallOptions& call = Where::here()) {
-  return shift(x, by, dim, value, x.sharding(), call);
+  const detail::FillValue fill = value.as(x.type(), call.sharded_site("shift"));
+  return detail::run_dynamic("shift", call, ops::Shift{{by, dim, fill.outside()}}, {&x.core()},
+                             {.fill = fill.data()});
 }
 
 }  // namespace tessera

@@ -53,17 +53,17 @@ std::vector<TensorCore> slices(const TensorCore& x, std::size_t starts, std::siz
 /// > 0.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
 auto slice(const A& x, const Extents& start, const Extents& limit, const Extents& stride = {},
-           Where where = Where::here()) {
+           const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::SliceBy<D...>, Out, A>;
-  const detail::CallSite site{"slice", where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site = detail::typed_site<Typed, Bound>("slice", call);
   const ops::Slice operation{{{detail::spread_slice<D...>(x, start, limit, stride, site)}},
                              Typed::value};
   return typename Typed::result(detail::run({operation, {&x.core()}, site}));
 }
 template <int First, int... D, TypedTensor A>
 auto slice(const A& x, const Extents& start, const Extents& limit, const Extents& stride = {},
-           Where where = Where::here()) {
-  return slice<Deduced, NoContract, First, D...>(x, start, limit, stride, where);
+           const CallOptions& call = Where::here()) {
+  return slice<Deduced, NoContract, First, D...>(x, start, limit, stride, call);
 }
 
 /// Returns several slices of x, of one stride, which may overlap; the gradient of a concatenation
@@ -71,9 +71,9 @@ auto slice(const A& x, const Extents& start, const Extents& limit, const Extents
 /// process to another, for eight at a time. Otherwise as slice. Errors: as slice.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
 auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Extents>& limits,
-            const Extents& stride = {}, Where where = Where::here()) {
+            const Extents& stride = {}, const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::SliceBy<D...>, Out, A>;
-  const detail::CallSite site{"slices", where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site = detail::fresh_typed_site<Typed, Bound>("slices", call);
   std::vector<typename Typed::result> results;
   for (TensorCore& core : detail::slices(
            x.core(), starts.size(), limits.size(), Typed::value, site, [&](std::size_t k) {
@@ -84,38 +84,27 @@ auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Ex
 }
 template <int First, int... D, TypedTensor A>
 auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Extents>& limits,
-            const Extents& stride = {}, Where where = Where::here()) {
-  return slices<Deduced, NoContract, First, D...>(x, starts, limits, stride, where);
+            const Extents& stride = {}, const CallOptions& call = Where::here()) {
+  return slices<Deduced, NoContract, First, D...>(x, starts, limits, stride, call);
 }
 
-/// The same with everything known at run time; without `out` the result is sharded as x is.
-inline DynamicTensor slice(const DynamicTensor& x, const Extents& start, const Extents& limit,
-                           const Extents& stride, const Sharding& out,
-                           const CallOptions& call = Where::here()) {
-  const ops::Slice operation{{{Slice{start, limit, stride}}}, out};
-  return DynamicTensor(detail::run({operation, {&x.core()}, call.site("slice")}));
-}
+/// The same with everything known at run time; without a sharding the result is sharded as x is.
 inline DynamicTensor slice(const DynamicTensor& x, const Extents& start, const Extents& limit,
                            const Extents& stride = {}, const CallOptions& call = Where::here()) {
-  return slice(x, start, limit, stride, x.sharding(), call);
-}
-inline std::vector<DynamicTensor> slices(const DynamicTensor& x, const std::vector<Extents>& starts,
-                                         const std::vector<Extents>& limits, const Extents& stride,
-                                         const Sharding& out,
-                                         const CallOptions& call = Where::here()) {
-  std::vector<DynamicTensor> results;
-  for (TensorCore& core : detail::slices(x.core(), starts.size(), limits.size(), out,
-                                         call.site("slices"), [&](std::size_t k) {
-                                           return Slice{starts[k], limits[k], stride};
-                                         }))
-    results.emplace_back(std::move(core));
-  return results;
+  return detail::run_dynamic("slice", call, ops::Slice{{{Slice{start, limit, stride}}}},
+                             {&x.core()});
 }
 inline std::vector<DynamicTensor> slices(const DynamicTensor& x, const std::vector<Extents>& starts,
                                          const std::vector<Extents>& limits,
                                          const Extents& stride = {},
                                          const CallOptions& call = Where::here()) {
-  return slices(x, starts, limits, stride, x.sharding(), call);
+  std::vector<DynamicTensor> results;
+  for (TensorCore& core : detail::slices(x.core(), starts.size(), limits.size(), call.out_or(x),
+                                         call.fresh_sharded_site("slices"), [&](std::size_t k) {
+                                           return Slice{starts[k], limits[k], stride};
+                                         }))
+    results.emplace_back(std::move(core));
+  return results;
 }
 
 }  // namespace tessera

@@ -23,21 +23,15 @@ template <Equation E, class Out, class A> using TypedTranspose = Typed<Transpose
 /// sharding goes with them. Communication: none, but where `Out` is another spec, that of a
 /// reshard. Collective over the mesh. Throws nothing of its own.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-typename detail::TypedTranspose<E, Out, A>::result transpose(const A& x,
-                                                             Where where = Where::here()) {
+typename detail::TypedTranspose<E, Out, A>::result transpose(
+    const A& x, const CallOptions& call = Where::here()) {
   using Typed = detail::TypedTranspose<E, Out, A>;
-  return typename Typed::result(detail::run(
-      {Typed::operation, {&x.core()}, {E.view(), where, detail::bound<Typed, Bound>()}}));
+  return detail::run_typed<Typed, Bound>(E.view(), call, Typed::operation, {&x.core()});
 }
-inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x,
-                               const Sharding& out, const CallOptions& call = Where::here()) {
-  const ops::Transpose operation{parse(equation), out};
-  return DynamicTensor(detail::run({operation, {&x.core()}, call.site(equation)}));
-}
+/// The same with everything known at run time.
 inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x,
                                const CallOptions& call = Where::here()) {
-  const ops::Transpose operation{parse(equation)};
-  return transpose(equation, x, operation.deduced({x.core().desc()}), call);
+  return detail::run_dynamic(equation, call, ops::Transpose{parse(equation)}, {&x.core()});
 }
 
 }  // namespace tessera
