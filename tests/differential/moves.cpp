@@ -34,9 +34,9 @@ template <class Call> Results with_list(const std::vector<DynamicTensor>& t, con
 Results take_of(const Run& r) {
   const Sharding out = r.out();
   const auto call = [&](std::initializer_list<DynamicTensor> indices) {
-    if (!r.c.has("windows")) return take(r.equation(), r.in[0], indices, out, out_of_range(r));
-    return take(r.equation(), r.in[0], indices, WindowSizes(r.c.list("windows")), out,
-                out_of_range(r));
+    if (!r.c.has("windows")) return take(r.equation(), r.in[0], indices, out_of_range(r), out);
+    return take(r.equation(), r.in[0], indices, {WindowSizes(r.c.list("windows")), out_of_range(r)},
+                out);
   };
   return with_list({r.in.begin() + 1, r.in.end()}, call);
 }
@@ -46,10 +46,10 @@ template <class Kind> Results scattered(const Run& r) {
     const Extents extents = r.c.has("indexed") ? r.c.list("indexed") : Extents{};
     const Sharding out = r.out();
     return with_list(r.in, [&](std::initializer_list<DynamicTensor> tensors) {
-      return scatter<Kind>(r.equation(), tensors, extents, out, out_of_range(r));
+      return scatter<Kind>(r.equation(), tensors, extents, out_of_range(r), out);
     });
   }
-  return {scatter<Kind>(r.equation(), r.in[0], r.in[1], r.in[2], r.out(), out_of_range(r))};
+  return {scatter<Kind>(r.equation(), r.in[0], r.in[1], r.in[2], out_of_range(r), r.out())};
 }
 
 Results scatter_of(const Run& r) {
@@ -144,14 +144,14 @@ void add_moves(Table& table) {
   });
   table.add("take", [](const Run& r) -> Results {
     return {
-        take(r.in[0], r.in[1], static_cast<int>(r.c.number_of("dim")), r.out(), out_of_range(r))};
+        take(r.in[0], r.in[1], static_cast<int>(r.c.number_of("dim")), out_of_range(r), r.out())};
   });
   table.add("take_eq", [](const Run& r) -> Results {
-    return {take(r.equation(), r.in[0], r.in[1], r.out(), out_of_range(r))};
+    return {take(r.equation(), r.in[0], r.in[1], out_of_range(r), r.out())};
   });
   table.add("take_terms", take_of);
   table.add("take_along_axis", [](const Run& r) -> Results {
-    return {take_along_axis(r.equation(), r.along(), r.in[0], r.in[1], r.out(), out_of_range(r))};
+    return {take_along_axis(r.equation(), r.along(), r.in[0], r.in[1], out_of_range(r), r.out())};
   });
   table.add("tril", [](const Run& r) -> Results {
     return {reshard(tril(r.in[0], r.c.number_of("k")), r.out())};
@@ -162,7 +162,7 @@ void add_moves(Table& table) {
   table.add("one_hot", one_hot_of);
   table.add("scatter", scatter_of);
   table.add("bincount", [](const Run& r) -> Results {
-    return {bincount(r.equation(), r.in[0], r.c.number_of("n"), r.out())};
+    return {bincount(r.equation(), r.in[0], r.c.number_of("n"), {}, r.out())};
   });
   table.add("histogram", [](const Run& r) -> Results {
     switch (r.in[0].type()) {

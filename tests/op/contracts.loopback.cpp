@@ -285,7 +285,7 @@ TEST_CASE(
     };
     const Sharding whole{{}, {}}, columns{{}, {1}}, blocks{{0}, {1}};
     const OutOfRange clamp = OutOfRange::clamp, drop = OutOfRange::drop;
-    const DynamicTensor taken = take("vm,b->bm", x, ids, whole, clamp, moves);
+    const DynamicTensor taken = take("vm,b->bm", x, ids, clamp, {whole, moves});
     REQUIRE_THAT(to_host<double>(taken) == to_host<double>(x));  // each row at its own place
     REQUIRE_THAT(held([&](const CallOptions& c) { return take("vm,b->bm", x, ids, clamp, c); },
                       taken, blocks));
@@ -293,12 +293,15 @@ TEST_CASE(
                       taken, blocks));
     REQUIRE_THAT(
         held([&](const CallOptions& c) { return take(x, ids, 0, clamp, c); }, taken, blocks));
-    REQUIRE_THAT(held([&](const CallOptions& c) { return take(x, ids, 0, columns, clamp, c); },
-                      taken, columns));
+    REQUIRE_THAT(held(
+        [&](const CallOptions& c) {
+          return take(x, ids, 0, clamp, {columns, c});
+        },
+        taken, columns));
 
-    const DynamicTensor joined = scatter<Sum>("vm,b,bm->vm", x, ids, updates, whole, drop, moves);
+    const DynamicTensor joined = scatter<Sum>("vm,b,bm->vm", x, ids, updates, drop, {whole, moves});
     REQUIRE_THAT(to_host<double>(joined) == to_host(typed + typed + typed));
-    const DynamicTensor fresh = scatter<Sum>("b,bm->vm", {ids, updates}, {7}, whole, drop, moves);
+    const DynamicTensor fresh = scatter<Sum>("b,bm->vm", {ids, updates}, {7}, drop, {whole, moves});
     REQUIRE_THAT(to_host<double>(fresh) == to_host<double>(updates));
     REQUIRE_THAT(held(
         [&](const CallOptions& c) { return scatter<Sum>("vm,b,bm->vm", x, ids, updates, drop, c); },
@@ -311,9 +314,11 @@ TEST_CASE(
 
     const DynamicTensor hot = one_hot<double>("bv", 'v', ids, 7);  // local: it needs no contract
     REQUIRE_THAT(hot.sharding() == Sharding{{0}, {}});
-    REQUIRE_THAT(
-        held([&](const CallOptions& c) { return one_hot<double>("bv", 'v', ids, 7, whole, c); },
-             hot, whole));
+    REQUIRE_THAT(held(
+        [&](const CallOptions& c) {
+          return one_hot<double>("bv", 'v', ids, 7, {whole, c});
+        },
+        hot, whole));
 
     const DynamicTensor window = dynamic_slice("vm", "v", x, {2}, {3}, {whole, moves});
     REQUIRE_THAT(to_host<double>(window) ==

@@ -307,7 +307,7 @@ struct Take : Usual {
     return take<"vm,b->bm", O, B>(x, at);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? take("vm,b->bm", x[0], x[1], *out, OutOfRange::clamp, call)
+    return out ? take("vm,b->bm", x[0], x[1], OutOfRange::clamp, {*out, call})
                : take("vm,b->bm", x[0], x[1], OutOfRange::clamp, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -324,8 +324,8 @@ struct TakeWindows : Usual {
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     const WindowSizes three(3);
-    return out ? take("vm,b->bVm", x[0], x[1], three, *out, OutOfRange::clamp, call)
-               : take("vm,b->bVm", x[0], x[1], three, OutOfRange::clamp, call);
+    return out ? take("vm,b->bVm", x[0], x[1], {three, OutOfRange::clamp}, {*out, call})
+               : take("vm,b->bVm", x[0], x[1], three, call);
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Take{parse("vm,b->bVm"), OutOfRange::clamp, out, {3}};
@@ -341,7 +341,7 @@ struct Scatter : Usual {
     return scatter<Sum, "vm,b,bm->vm", O, B>(x, at, updates);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? scatter<Sum>("vm,b,bm->vm", x[0], x[1], x[2], *out, OutOfRange::drop, call)
+    return out ? scatter<Sum>("vm,b,bm->vm", x[0], x[1], x[2], {}, {*out, call})
                : scatter<Sum>("vm,b,bm->vm", x[0], x[1], x[2], OutOfRange::drop, call);
   }
   static constexpr auto value(const Sharding& out) {
@@ -357,7 +357,7 @@ struct OneHot : Usual {
     return one_hot<double, "bv", 'v', O, B>(at, 5);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? one_hot<double>("bv", 'v', x[0], 5, *out, call)
+    return out ? one_hot<double>("bv", 'v', x[0], 5, {*out, call})
                : one_hot<double>("bv", 'v', x[0], 5, call);
   }
   static constexpr auto value(const Sharding& out) {

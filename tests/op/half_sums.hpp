@@ -113,7 +113,7 @@ inline const Case cases[] = {
      [](const auto& x, const Sharding& out) {
        const auto places = from_function<std::int32_t>(DynamicMesh(x[0].core().mesh()), {20},
                                                        Sharding{x[1].sharding()[0]}, Places{4});
-       return scatter<Sum>("vm,n,nm->vm", x[0], places, x[1], out);
+       return scatter<Sum>("vm,n,nm->vm", x[0], places, x[1], {}, out);
      }},
 };
 

@@ -71,9 +71,9 @@ TEST_CASE("indices are counted, alone and by rows, under any sharding") {
         REQUIRE_THAT(sums[v] == 2.0 * static_cast<double>(all[v]));
       const DynamicTensor d = ids;
       for (const Sharding& out : {Sharding{{}}, Sharding{{1}}, Sharding{{0, 1}}}) {
-        REQUIRE_THAT(to_host<std::int64_t>(bincount("bs->v", d, n, out)).values == all);
+        REQUIRE_THAT(to_host<std::int64_t>(bincount("bs->v", d, n, {}, out)).values == all);
         const DynamicTensor y = zeros<std::int64_t>(mesh, {n}, out);
-        (void)bincount("bs->v", d, n, out, OutOfRange::drop, into(y));
+        (void)bincount("bs->v", d, n, OutOfRange::drop, {out, into(y)});
         REQUIRE_THAT(to_host<std::int64_t>(y).values == all);
       }
       REQUIRE_THAT(to_host<std::int64_t>(bincount("bs->bv", d, n)).values == by_row);

@@ -77,26 +77,26 @@ template <class T> long wrong_of_type(const std::shared_ptr<MeshCore>& mesh, Ran
     const DynamicTensor u = made<T>(mesh, {2, 6, 5}, some_sharding(random, 3, axes),
                                     [&](Index k) { return whole_number<T>(value(k + 1)); });
     wrong +=
-        differs(tessera::take("vm,bs->bsm", x, at, some_sharding(random, 3, axes), out_of_range),
+        differs(tessera::take("vm,bs->bsm", x, at, out_of_range, some_sharding(random, 3, axes)),
                 support::take(terms, table, {ids}, out_of_range));
     const Sharding out = some_sharding(random, 2, axes);
     const auto joined_by = [&](Reduction kind) {
       return support::scatter(back, kind, table, {ids}, updates, out_of_range);
     };
-    wrong += differs(tessera::scatter<Set>("vm,bs,bsm->vm", x, at, u, out, out_of_range),
+    wrong += differs(tessera::scatter<Set>("vm,bs,bsm->vm", x, at, u, out_of_range, out),
                      joined_by(Reduction::none));
     if constexpr (std::is_same_v<T, bool>) {
-      wrong += differs(tessera::scatter<Any>("vm,bs,bsm->vm", x, at, u, out, out_of_range),
+      wrong += differs(tessera::scatter<Any>("vm,bs,bsm->vm", x, at, u, out_of_range, out),
                        joined_by(Reduction::max));
-      wrong += differs(tessera::scatter<All>("vm,bs,bsm->vm", x, at, u, out, out_of_range),
+      wrong += differs(tessera::scatter<All>("vm,bs,bsm->vm", x, at, u, out_of_range, out),
                        joined_by(Reduction::min));
     } else {
-      wrong += differs(tessera::scatter<Sum>("vm,bs,bsm->vm", x, at, u, out, out_of_range),
+      wrong += differs(tessera::scatter<Sum>("vm,bs,bsm->vm", x, at, u, out_of_range, out),
                        joined_by(Reduction::sum));
       if constexpr (OrderedElement<T>) {
-        wrong += differs(tessera::scatter<Max>("vm,bs,bsm->vm", x, at, u, out, out_of_range),
+        wrong += differs(tessera::scatter<Max>("vm,bs,bsm->vm", x, at, u, out_of_range, out),
                          joined_by(Reduction::max));
-        wrong += differs(tessera::scatter<Min>("vm,bs,bsm->vm", x, at, u, out, out_of_range),
+        wrong += differs(tessera::scatter<Min>("vm,bs,bsm->vm", x, at, u, out_of_range, out),
                          joined_by(Reduction::min));
       }
     }
@@ -169,7 +169,7 @@ TEST_CASE("a take is exact where parts are summed: minus zero, infinities, NaN; 
       return i < 7 ? 6 - i : i == 7 ? 7 : -1;
     });
     const HostTensor<double> y =
-        to_host<double>(tessera::take("v,n->n", x, ids, Sharding{{}}, OutOfRange::drop));
+        to_host<double>(tessera::take("v,n->n", x, ids, OutOfRange::drop, Sharding{{}}));
     for (std::size_t i = 1; i < 7; ++i)
       CHECK(std::memcmp(&y.values[i], &special[6 - i], sizeof(double)) == 0);
     CHECK(y.values[0] != y.values[0]);
@@ -178,7 +178,7 @@ TEST_CASE("a take is exact where parts are summed: minus zero, infinities, NaN; 
     // Left open by a maximum: what is not here is minus infinity.
     const Sharding open = Sharding{{}}.with_partial(AxisSet{0}, Reduction::max);
     const HostTensor<double> z =
-        to_host<double>(tessera::take("v,n->n", x, ids, open, OutOfRange::drop));
+        to_host<double>(tessera::take("v,n->n", x, ids, OutOfRange::drop, open));
     for (std::size_t i = 1; i < 7; ++i)
       CHECK(std::memcmp(&z.values[i], &special[6 - i], sizeof(double)) == 0);
     CHECK(z.values[8] == 0);
@@ -207,16 +207,16 @@ TEST_CASE("a take and a scatter by sum are adjoint, and a window and its update"
         const DynamicTensor ids =
             make_indices(mesh, {DType::i64, {2, 9}, some_sharding(random, 2, axes)}, 5);
         const DynamicTensor ax =
-            tessera::take("vm,bs->bsm", x, ids, some_sharding(random, 3, axes), out_of_range);
-        const DynamicTensor ay = tessera::scatter<Sum>(
-            "bs,bsm->vm", {ids, y}, {5}, some_sharding(random, 2, axes), out_of_range);
+            tessera::take("vm,bs->bsm", x, ids, out_of_range, some_sharding(random, 3, axes));
+        const DynamicTensor ay = tessera::scatter<Sum>("bs,bsm->vm", {ids, y}, {5}, out_of_range,
+                                                       some_sharding(random, 2, axes));
         CHECK(std::fabs(inner(ax, y) - inner(x, ay)) <= 1e-10);
         // The same of windows of 2 rows, which begin from -2 to 6.
         const DynamicTensor rows = some({2, 2, 9, 3}, 0.11);
-        const DynamicTensor wx = tessera::take("vm,bs->bVsm", x, ids, WindowSizes(2),
-                                               some_sharding(random, 4, axes), out_of_range);
+        const DynamicTensor wx = tessera::take(
+            "vm,bs->bVsm", x, ids, {WindowSizes(2), out_of_range}, some_sharding(random, 4, axes));
         const DynamicTensor wy = tessera::scatter<Sum>(
-            "bs,bVsm->vm", {ids, rows}, {5}, some_sharding(random, 2, axes), out_of_range);
+            "bs,bVsm->vm", {ids, rows}, {5}, out_of_range, some_sharding(random, 2, axes));
         CHECK(std::fabs(inner(wx, rows) - inner(x, wy)) <= 1e-10);
         const DynamicTensor u = some({3, 2}, 0.7);
         const Extents start{random.below(6) - 1, random.below(4) - 1};
@@ -298,8 +298,8 @@ TEST_CASE("the typed surface: an embedding, its gradient, a cache of keys") {
       const HostTensor<std::int64_t> patch = to_host(patches);
       CHECK(patch(1, 1, 2, 2) == 2 * 15 + 3 * 3 + 2);
       CHECK(patch(3, 0, 1, 0) == 15 + 3 * 3);
-      const auto rest = take<"xyc,n,n->XYnc", P<model, _, data, _>>(image, r, c, WindowSizes(3, 1),
-                                                                    OutOfRange::drop);
+      const auto rest = take<"xyc,n,n->XYnc", P<model, _, data, _>>(
+          image, r, c, {WindowSizes(3, 1), OutOfRange::drop});
       CHECK(to_host(rest)(2, 0, 1, 1) == 3 * 15 + 3 + 1);
       CHECK(to_host(rest)(0, 0, 2, 1) == 0);
       // Joined where they came from, each element is counted by the windows that have it.
@@ -356,9 +356,10 @@ TEST_CASE("many updates to few rows: order, long lists, several threads' worth")
       last[static_cast<std::size_t>(where(i))] = i;
     }
     for (const Sharding& out : {Sharding{{}}, Sharding{{0}}}) {
-      CHECK(to_host<float>(tessera::scatter<Sum>("n,n->v", {ids, ones}, {10'007}, out)).values ==
-            counts);
-      CHECK(to_host<std::int64_t>(tessera::scatter<Set>("n,n->v", {ids, order}, {10'007}, out))
+      CHECK(
+          to_host<float>(tessera::scatter<Sum>("n,n->v", {ids, ones}, {10'007}, {}, out)).values ==
+          counts);
+      CHECK(to_host<std::int64_t>(tessera::scatter<Set>("n,n->v", {ids, order}, {10'007}, {}, out))
                 .values == last);
     }
     // Sums of short elements are kept in double: 4096 ones and a quarter, each rounded alone, would
@@ -366,9 +367,9 @@ TEST_CASE("many updates to few rows: order, long lists, several threads' worth")
     const DynamicTensor quarter =
         made<bfloat16>(mesh, {4096}, {{}}, [](Index) { return bfloat16(0.25f); });
     const DynamicTensor zero = made<Ids>(mesh, {4096}, {{}}, [](Index) { return 0; });
-    CHECK(static_cast<float>(
-              to_host<bfloat16>(tessera::scatter<Sum>("n,n->v", {zero, quarter}, {1}, Sharding{{}}))
-                  .values[0]) == 1024.0f);
+    CHECK(static_cast<float>(to_host<bfloat16>(tessera::scatter<Sum>("n,n->v", {zero, quarter}, {1},
+                                                                     {}, Sharding{{}}))
+                                 .values[0]) == 1024.0f);
   });
 }
 
@@ -383,7 +384,7 @@ std::string run_take_row(const std::shared_ptr<MeshCore>& mesh, const char* equa
   const DynamicTensor table = make_input<float>(mesh, descs[0], 1),
                       ids = make_indices(mesh, descs[1], 2);
   return Trial<float>(mesh, equation)(
-      [&] { return tessera::take(equation, table, ids, out); },
+      [&] { return tessera::take(equation, table, ids, {}, out); },
       detail::plan_take(terms, descs, OutOfRange::clamp, out, mesh->shape(), mesh->process(),
                         plan_options(*mesh)),
       support::take(terms, whole_input<float>(descs[0], mesh->shape(), 1), {whole_indices(i, 2)},
@@ -402,7 +403,7 @@ std::string run_scatter_row(const std::shared_ptr<MeshCore>& mesh, const Shardin
     return whole_input<std::int64_t>(descs[t], mesh->shape(), seed);
   };
   return Trial<std::int64_t>(mesh, "scatter")(
-      [&] { return tessera::scatter<Sum>("vm,bs,bsm->vm", table, ids, updates, out); },
+      [&] { return tessera::scatter<Sum>("vm,bs,bsm->vm", table, ids, updates, {}, out); },
       detail::plan_scatter(terms, Reduction::sum, descs, {}, OutOfRange::drop, out, mesh->shape(),
                            mesh->process(), plan_options(*mesh)),
       support::scatter(terms, Reduction::sum, whole(0, 1), {whole_indices({2, 3}, 2)}, whole(2, 3),
@@ -494,25 +495,25 @@ TEST_CASE("what is refused at run time, with its numbers") {
     const Sharding one{{}}, two{{}, {}};
     says(
         [&] {
-          (void)tessera::take("vm,b->bm", tensor({3, 4}), tensor({2}), two);
+          (void)tessera::take("vm,b->bm", tensor({3, 4}), tensor({2}), {}, two);
         },
         "indices are int32 or int64");
     says(
         [&] {
-          (void)tessera::take("bv,bs->bs", tensor({3, 4}), indices({2, 5}), two);
+          (void)tessera::take("bv,bs->bs", tensor({3, 4}), indices({2, 5}), {}, two);
         },
         "b is 3 in operand 1");
     says(
         [&] {
-          (void)tessera::take("vm,b->bm", tensor({0, 4}), indices({2}), two);
+          (void)tessera::take("vm,b->bm", tensor({0, 4}), indices({2}), {}, two);
         },
         "there is none to clamp an index to");
     CHECK(to_host<float>(
-              tessera::take("vm,b->bm", tensor({0, 4}), indices({2}), two, OutOfRange::drop))
+              tessera::take("vm,b->bm", tensor({0, 4}), indices({2}), OutOfRange::drop, two))
               .values == std::vector<float>(8, 0.0f));
     says(
         [&] {
-          (void)tessera::take("vm,b->b", tensor({3, 4}), indices({2}), one);
+          (void)tessera::take("vm,b->b", tensor({3, 4}), indices({2}), {}, one);
         },
         "one tensor of indices for each letter");
     says(
@@ -532,12 +533,12 @@ TEST_CASE("what is refused at run time, with its numbers") {
         "numbers are not true or false");
     says(
         [&] {
-          (void)tessera::scatter<Sum>("b,bm->vm", {indices({2}), tensor({2, 4})}, {}, two);
+          (void)tessera::scatter<Sum>("b,bm->vm", {indices({2}), tensor({2, 4})}, {}, {}, two);
         },
         "the result has 1 indexed letters (v), and 0 extents are given");
     says(
         [&] {
-          (void)tessera::scatter<Sum>("b,bm->vm", {indices({2}), tensor({2, 4})}, {-3}, two);
+          (void)tessera::scatter<Sum>("b,bm->vm", {indices({2}), tensor({2, 4})}, {-3}, {}, two);
         },
         "an extent of -3");
     says(

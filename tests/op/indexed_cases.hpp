@@ -79,20 +79,21 @@ template <class T> class IndexedCases {
           if (!sizes.empty()) {
             const WindowSizes of(sizes);
             if (deduced && given.size() == 1)
-              return tessera::take(equation, x, given[0], of, out_of_range);
-            if (deduced) return tessera::take(equation, x, {given[0], given[1]}, of, out_of_range);
+              return tessera::take(equation, x, given[0], {of, out_of_range});
+            if (deduced)
+              return tessera::take(equation, x, {given[0], given[1]}, {of, out_of_range});
             if (given.size() == 1)
-              return tessera::take(equation, x, given[0], of, out, out_of_range);
-            return tessera::take(equation, x, {given[0], given[1]}, of, out, out_of_range);
+              return tessera::take(equation, x, given[0], {of, out_of_range}, out);
+            return tessera::take(equation, x, {given[0], given[1]}, {of, out_of_range}, out);
           }
           if (deduced && given.size() == 1)
             return tessera::take(equation, x, given[0], out_of_range);
           if (deduced && given.size() == 2)
             return tessera::take(equation, x, {given[0], given[1]}, out_of_range);
-          if (given.size() == 1) return tessera::take(equation, x, given[0], out, out_of_range);
+          if (given.size() == 1) return tessera::take(equation, x, given[0], out_of_range, out);
           if (given.size() == 2)
-            return tessera::take(equation, x, {given[0], given[1]}, out, out_of_range);
-          return tessera::take(equation, x, {given[0], given[1], given[2]}, out, out_of_range);
+            return tessera::take(equation, x, {given[0], given[1]}, out_of_range, out);
+          return tessera::take(equation, x, {given[0], given[1], given[2]}, out_of_range, out);
         },
         counted(plan_options(*mesh_),
                 [&](const PlanOptions& options) {
@@ -122,7 +123,7 @@ template <class T> class IndexedCases {
     return trial<T>("take_along_axis " + letters + " along " + along, descs, out)(
         [&] {
           if (deduced) return take_along_axis(letters, along, x, given[0], out_of_range);
-          return take_along_axis(letters, along, x, given[0], out, out_of_range);
+          return take_along_axis(letters, along, x, given[0], out_of_range, out);
         },
         detail::plan_take(terms, descs, out_of_range, out, shape_, mesh_->process(),
                           plan_options(*mesh_)),
@@ -262,7 +263,7 @@ template <class T> class IndexedCases {
     const auto of = [&](std::initializer_list<DynamicTensor> tensors) {
       return out == nullptr
                  ? tessera::scatter<Kind>(equation, tensors, extents, out_of_range)
-                 : tessera::scatter<Kind>(equation, tensors, extents, *out, out_of_range);
+                 : tessera::scatter<Kind>(equation, tensors, extents, out_of_range, *out);
     };
     if (t.size() == 2) return of({t[0], t[1]});
     if (t.size() == 3) return of({t[0], t[1], t[2]});

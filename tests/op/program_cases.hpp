@@ -187,7 +187,7 @@ struct SomeFunction {
         return;
       }
       case 15: {
-        to = take("ij,k->kj", x, turned_rows(x.extents()[0]), out);
+        to = take("ij,k->kj", x, turned_rows(x.extents()[0]), {}, out);
         return;
       }
       case 16: {  // from a row that is the host's number
@@ -219,7 +219,7 @@ struct SomeFunction {
         return;
       case 22:
         if (x.extents()[1] == y.extents()[1])
-          to = rest(scatter<Sum>("ij,k,kj->ij", x, turned_rows(y.extents()[0]), y, out));
+          to = rest(scatter<Sum>("ij,k,kj->ij", x, turned_rows(y.extents()[0]), y, {}, out));
         return;
       case 23:
         to = r.chance(50) ? reduce_window<Max>(x, same_window(dim), out)

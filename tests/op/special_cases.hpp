@@ -118,7 +118,7 @@ template <class T> class SpecialOperators {
           places);
     const DynamicTensor places_of = zeros<std::int64_t>(mesh_, {columns_}, split(1, 0));
     check("scatter",
-          reshard(scatter<Kind>("b,bm->vm", {places_of, turned_}, {1}, Sharding::replicated(2)),
+          reshard(scatter<Kind>("b,bm->vm", {places_of, turned_}, {1}, {}, Sharding::replicated(2)),
                   Sharding::replicated(2)),
           expected_);
     if constexpr (RealElement<T>)

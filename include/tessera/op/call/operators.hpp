@@ -6,6 +6,7 @@
 ///
 ///     TensorCore y = detail::einsum(parse("ik,kj->ij"), a, b, out, {"ik,kj->ij", where});
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include <tessera/plan/check/verdict.hpp>
@@ -20,16 +21,31 @@
 
 namespace tessera::detail {
 
+/// One dynamic tensor, or several in braces, as an argument; it refers to them.
+class DynamicTensors {
+ public:
+  DynamicTensors(const DynamicTensor& x) : list_(&x, 1) {}  // NOLINT: one is a list of one
+  template <TypedTensor A>
+  DynamicTensors(const A& x) : one_(x), list_(&one_, 1) {}  // NOLINT: and a typed one is dynamic
+  DynamicTensors(std::initializer_list<DynamicTensor> list) : list_(list.begin(), list.size()) {}
+  DynamicTensors(const DynamicTensors&) = delete;
+  std::span<const DynamicTensor> list() const { return list_; }
+
+ private:
+  DynamicTensor one_;
+  std::span<const DynamicTensor> list_;
+};
+
 /// Returns the operands of a call, with a list of tensors behind them; there are at least `least`.
-inline OperandList operands_of(OperandList operands, std::initializer_list<DynamicTensor> tensors,
+inline OperandList operands_of(OperandList operands, const DynamicTensors& tensors,
                                std::size_t least, CallSite site) {
-  const std::size_t given = static_cast<std::size_t>(operands.size()) + tensors.size();
+  const std::size_t given = static_cast<std::size_t>(operands.size()) + tensors.list().size();
   if (given < least || given > max_operands)
     throw UsageError(std::string(site.label) + ": " + std::to_string(given) +
                          " tensors are given; it takes " + std::to_string(least) + " to " +
                          std::to_string(max_operands),
                      site.where);
-  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
+  for (const DynamicTensor& tensor : tensors.list()) operands.push_back(&tensor.core());
   return operands;
 }
 

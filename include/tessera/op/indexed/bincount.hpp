@@ -36,18 +36,11 @@ template <Equation E> struct WithWeights {
   static constexpr Equation value = with_weights(E.view());
 };
 
-// Templates, so that a program that counts nothing compiles no kernels for int64.
-template <std::same_as<DynamicTensor> D>
-DynamicTensor bincount(std::string_view equation, const D& indices,
-                       const std::type_identity_t<D>& weights, Index n, const Sharding* out,
-                       OutOfRange out_of_range, const CallOptions& call) {
-  const Equation both = with_weights(equation);
-  return scatter<Sum>(both.view(), {indices, weights}, {n}, out, out_of_range, call);
-}
-/// An index counts as 1.
+/// An index counts as 1. A template, so that a program that counts nothing compiles no kernels for
+/// int64.
 template <std::same_as<DynamicTensor> D>
 DynamicTensor ones_for(const D& indices, const CallOptions& call) {
-  (void)mesh_of(indices.core(), call.site("bincount"));
+  (void)mesh_of(indices.core(), call.sharded_site("bincount"));
   return full<std::int64_t>(indices.mesh(), indices.extents(), indices.sharding().finished(), 1,
                             call.where());
 }
@@ -59,50 +52,37 @@ DynamicTensor ones_for(const D& indices, const CallOptions& call) {
 /// indices alone, an all-reduce of the result, or a reduce-scatter. Collective over the mesh.
 /// Errors: as scatter.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor I>
-auto bincount(const I& indices, Index n, OutOfRange out_of_range = OutOfRange::drop,
-              Where where = Where::here()) {
+auto bincount(const I& indices, Index n, const ScatterSettings& settings = {},
+              const CallOptions& call = Where::here()) {
   using M = typename I::mesh_type;
   using Ones = ShardedTensor<std::int64_t, M, detail::spec_of<M, detail::FinishedSpec<I>>>;
-  const Ones ones = full<Ones>(ProcessMesh<M>(indices.core().mesh()), indices.extents(), 1, where);
+  const Ones ones =
+      full<Ones>(ProcessMesh<M>(indices.core().mesh()), indices.extents(), 1, call.where());
   return scatter<Sum, detail::WithWeights<E>::value, Out, Bound>(indices, ones, Extents{n},
-                                                                 out_of_range, where);
+                                                                 settings, call);
 }
 /// The same with a weight for each index, in place of 1; the result has the weights' element type.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor I, TypedTensor W>
-auto bincount(const I& indices, const W& weights, Index n,
-              OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
+auto bincount(const I& indices, const W& weights, Index n, const ScatterSettings& settings = {},
+              const CallOptions& call = Where::here()) {
   return scatter<Sum, detail::WithWeights<E>::value, Out, Bound>(indices, weights, Extents{n},
-                                                                 out_of_range, where);
+                                                                 settings, call);
 }
 
-/// The same with everything known at run time; without `out` the result's sharding is deduced.
-template <std::same_as<DynamicTensor> D>
-DynamicTensor bincount(std::string_view equation, const D& indices, Index n,
-                       OutOfRange out_of_range = OutOfRange::drop,
-                       const CallOptions& call = Where::here()) {
-  return detail::bincount(equation, indices, detail::ones_for(indices, call), n, nullptr,
-                          out_of_range, call);
-}
-template <std::same_as<DynamicTensor> D>
-DynamicTensor bincount(std::string_view equation, const D& indices, Index n, const Sharding& out,
-                       OutOfRange out_of_range = OutOfRange::drop,
-                       const CallOptions& call = Where::here()) {
-  return detail::bincount(equation, indices, detail::ones_for(indices, call), n, &out, out_of_range,
-                          call);
-}
+/// The same with everything known at run time; without a sharding the result's is deduced.
 template <std::same_as<DynamicTensor> D>
 DynamicTensor bincount(std::string_view equation, const D& indices,
                        const std::type_identity_t<D>& weights, Index n,
-                       OutOfRange out_of_range = OutOfRange::drop,
+                       const ScatterSettings& settings = {},
                        const CallOptions& call = Where::here()) {
-  return detail::bincount(equation, indices, weights, n, nullptr, out_of_range, call);
+  const Equation both = detail::with_weights(equation);
+  return scatter<Sum>(both.view(), {indices, weights}, {n}, settings, call);
 }
 template <std::same_as<DynamicTensor> D>
-DynamicTensor bincount(std::string_view equation, const D& indices,
-                       const std::type_identity_t<D>& weights, Index n, const Sharding& out,
-                       OutOfRange out_of_range = OutOfRange::drop,
+DynamicTensor bincount(std::string_view equation, const D& indices, Index n,
+                       const ScatterSettings& settings = {},
                        const CallOptions& call = Where::here()) {
-  return detail::bincount(equation, indices, weights, n, &out, out_of_range, call);
+  return bincount(equation, indices, detail::ones_for(indices, call), n, settings, call);
 }
 
 }  // namespace tessera

@@ -47,15 +47,6 @@ inline PartOf parts_of(Index bins, double lo, double hi, Where where) {
                      where);
   return {lo, hi, bins};
 }
-template <class T>
-DynamicTensor histogram(std::string_view equation, const DynamicTensor& x, Index bins, double lo,
-                        double hi, const Sharding* out, const CallOptions& call) {
-  const PartOf part = parts_of(bins, lo, hi, call.where());
-  const std::string letters = to_text(default_labels(x.core().rank()));
-  const DynamicTensor parts =
-      map_dynamic<T>(letters + "->" + letters, part, x.sharding(), {"histogram", call.where()}, x);
-  return bincount(equation, parts, ones_for(parts, call), bins, out, OutOfRange::drop, call);
-}
 }  // namespace detail
 
 /// Returns how many elements of x lie in each of `bins` equal parts of the interval from lo to hi,
@@ -63,21 +54,21 @@ DynamicTensor histogram(std::string_view equation, const DynamicTensor& x, Index
 /// Communication: as bincount. Collective over the mesh. Throws ShapeError when there is no part,
 /// or the interval is empty.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto histogram(const A& x, Index bins, double lo, double hi, Where where = Where::here()) {
-  return bincount<E, Out, Bound>(map(detail::parts_of(bins, lo, hi, where), x, where), bins,
-                                 OutOfRange::drop, where);
+auto histogram(const A& x, Index bins, double lo, double hi,
+               const CallOptions& call = Where::here()) {
+  return bincount<E, Out, Bound>(map(detail::parts_of(bins, lo, hi, call.where()), x, call.where()),
+                                 bins, OutOfRange::drop, call);
 }
-/// The same with everything known at run time, of elements T; without `out` the result's sharding
-/// is deduced.
+/// The same with everything known at run time, of elements T; without a sharding the result's is
+/// deduced.
 template <Element T>
 DynamicTensor histogram(std::string_view equation, const DynamicTensor& x, Index bins, double lo,
                         double hi, const CallOptions& call = Where::here()) {
-  return detail::histogram<T>(equation, x, bins, lo, hi, nullptr, call);
-}
-template <Element T>
-DynamicTensor histogram(std::string_view equation, const DynamicTensor& x, Index bins, double lo,
-                        double hi, const Sharding& out, const CallOptions& call = Where::here()) {
-  return detail::histogram<T>(equation, x, bins, lo, hi, &out, call);
+  const detail::PartOf part = detail::parts_of(bins, lo, hi, call.where());
+  const std::string letters = to_text(detail::default_labels(x.core().rank()));
+  const DynamicTensor parts = detail::map_dynamic<T>(letters + "->" + letters, part, x.sharding(),
+                                                     {"histogram", call.where()}, x);
+  return bincount(equation, parts, bins, OutOfRange::drop, call);
 }
 
 }  // namespace tessera

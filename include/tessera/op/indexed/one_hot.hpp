@@ -20,15 +20,6 @@ template <class T, Equation Labels, char Along> struct OneHotBy {
     return {same_terms(Labels.view()), Along, dtype_of<T>};
   }
 };
-/// Without `out` it is deduced.
-template <class T>
-DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
-                      Index extent, const Sharding* out, const CallOptions& call) {
-  use_indexed<T>();
-  ops::OneHot operation{same_terms(labels), along, dtype_of<T>, extent};
-  operation.out = out != nullptr ? *out : operation.deduced({indices.core().desc()});
-  return DynamicTensor(run({operation, {&indices.core()}, call.site("one_hot")}));
-}
 }  // namespace detail
 
 /// Returns a tensor of elements T with letters `Labels`: those of the indices, and `Along`, whose
@@ -36,26 +27,23 @@ DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& 
 /// Collective over the mesh. Throws nothing of its own.
 template <Element T, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor I>
-auto one_hot(const I& indices, Index extent, Where where = Where::here()) {
+auto one_hot(const I& indices, Index extent, const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::OneHotBy<T, Labels, Along>, Out, I>;
   detail::use_indexed<T>();
   ops::OneHot operation = Typed::operation;
   operation.extent = extent;
-  return typename Typed::result(detail::run(
-      {operation, {&indices.core()}, {"one_hot", where, detail::bound<Typed, Bound>()}}));
+  return detail::run_typed<Typed, Bound>("one_hot", call, operation, {&indices.core()});
 }
 
-/// The same with everything but the element type known at run time; without `out` it is sharded as
-/// the indices are. `call`: a Contract (op/call/call_options.hpp).
-template <Element T>
-DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
-                      Index extent, const Sharding& out, const CallOptions& call = Where::here()) {
-  return detail::one_hot<T>(labels, along, indices, extent, &out, call);
-}
+/// The same with everything but the element type known at run time; without a sharding it is
+/// sharded as the indices are.
 template <Element T>
 DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
                       Index extent, const CallOptions& call = Where::here()) {
-  return detail::one_hot<T>(labels, along, indices, extent, nullptr, call);
+  detail::use_indexed<T>();
+  return detail::run_dynamic("one_hot", call,
+                             ops::OneHot{detail::same_terms(labels), along, dtype_of<T>, extent},
+                             {&indices.core()});
 }
 
 }  // namespace tessera

@@ -38,6 +38,13 @@ struct Set {
   static constexpr Reduction reduction = Reduction::none;
 };
 
+/// What a scatter does with an update whose index lies outside its dimension.
+struct ScatterSettings {
+  OutOfRange out_of_range = OutOfRange::drop;
+  ScatterSettings() = default;
+  ScatterSettings(OutOfRange outside) : out_of_range(outside) {}  // NOLINT: stands for them
+};
+
 namespace detail {
 template <class Kind> consteval bool demand_scatter() {
   static_assert(!is_mean<Kind>,
@@ -55,28 +62,15 @@ template <class Kind, Equation E> struct ScatterBy {
 /// A: the tensor that is scattered into (perhaps), the indices, the updates.
 template <class Kind, Equation E, class Out, class Bound, class... A>
 typename Typed<ScatterBy<Kind, E>, Out, A...>::result run_scatter(const Extents& extents,
-                                                                  OutOfRange out_of_range,
-                                                                  Where where,
+                                                                  const ScatterSettings& settings,
+                                                                  const CallOptions& call,
                                                                   const A&... operands) {
   using Call = Typed<ScatterBy<Kind, E>, Out, A...>;
   use_indexed<typename Call::type>();
   ops::Scatter operation = Call::operation;
-  operation.out_of_range = out_of_range;
+  operation.out_of_range = settings.out_of_range;
   operation.indexed = extents;
-  return typename Call::result(
-      run({operation, {&operands.core()...}, {E.view(), where, bound<Call, Bound>()}}));
-}
-/// Without `out` it is deduced.
-template <class Kind>
-DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
-                      const Extents& extents, const Sharding* out, OutOfRange out_of_range,
-                      const CallOptions& call) {
-  static_assert(demand_scatter<Kind>());
-  const CallSite site = call.site(equation);
-  const OperandList operands = operands_of({}, tensors, 2, site);
-  ops::Scatter operation{parse(equation), Kind::reduction, out_of_range, extents};
-  operation.out = out != nullptr ? *out : operation.deduced(descs_of(operands));
-  return DynamicTensor(run({operation, operands, site}));
+  return run_typed<Call, Bound>(E.view(), call, operation, {&operands.core()...});
 }
 }  // namespace detail
 
@@ -88,81 +82,69 @@ DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTe
 /// XLA's partitioning of scatters, as GShard's operators (section 3.3).
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor I, TypedTensor U>
-auto scatter(const A& x, const I& indices, const U& updates,
-             OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  return detail::run_scatter<Kind, E, Out, Bound>({}, out_of_range, where, x, indices, updates);
+auto scatter(const A& x, const I& indices, const U& updates, const ScatterSettings& settings = {},
+             const CallOptions& call = Where::here()) {
+  return detail::run_scatter<Kind, E, Out, Bound>({}, settings, call, x, indices, updates);
 }
 /// The same with two indexed letters.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor I, TypedTensor J, TypedTensor U>
 auto scatter(const A& x, const I& first, const J& second, const U& updates,
-             OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  return detail::run_scatter<Kind, E, Out, Bound>({}, out_of_range, where, x, first, second,
-                                                  updates);
+             const ScatterSettings& settings = {}, const CallOptions& call = Where::here()) {
+  return detail::run_scatter<Kind, E, Out, Bound>({}, settings, call, x, first, second, updates);
 }
 /// Without an initial tensor: `extents` are those of the indexed letters; an element without
 /// updates is the reduction of no elements (0 for a sum), and 0 for Set.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor I,
           TypedTensor U>
 auto scatter(const I& indices, const U& updates, const Extents& extents,
-             OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  return detail::run_scatter<Kind, E, Out, Bound>(extents, out_of_range, where, indices, updates);
+             const ScatterSettings& settings = {}, const CallOptions& call = Where::here()) {
+  return detail::run_scatter<Kind, E, Out, Bound>(extents, settings, call, indices, updates);
 }
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor I,
           TypedTensor J, TypedTensor U>
 auto scatter(const I& first, const J& second, const U& updates, const Extents& extents,
-             OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  return detail::run_scatter<Kind, E, Out, Bound>(extents, out_of_range, where, first, second,
-                                                  updates);
+             const ScatterSettings& settings = {}, const CallOptions& call = Where::here()) {
+  return detail::run_scatter<Kind, E, Out, Bound>(extents, settings, call, first, second, updates);
 }
 
 /// Joins the updates into x where it lies, under x's own spec. Communication: as scatter.
 /// Collective over the mesh. Throws UsageError when x shares memory with the indices or updates.
 template <class Kind, Equation E, class Bound = NoContract, TypedTensor A, TypedTensor I,
           TypedTensor U>
-void scatter_into(A& x, const I& indices, const U& updates,
-                  OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
+void scatter_into(A& x, const I& indices, const U& updates, const ScatterSettings& settings = {},
+                  const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::ScatterBy<Kind, E>, typename A::spec, A, I, U>;
   detail::use_indexed<typename A::value_type>();
   ops::Scatter operation = Typed::operation;
-  operation.out_of_range = out_of_range;
+  operation.out_of_range = settings.out_of_range;
   operation.in_place = true;
   (void)detail::run({operation,
                      {&indices.core(), &updates.core(), &x.core()},
-                     {E.view(), where, detail::bound<Typed, Bound>()},
+                     detail::typed_site<Typed, Bound>(E.view(), call),
                      detail::changing(x.core())});
 }
 
-/// The same with everything known at run time; without `out` the result is sharded as x is. `call`:
-/// a Contract (op/call/call_options.hpp).
+/// The same with everything known at run time; without a sharding the result is sharded as x is.
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, const DynamicTensor& x,
                       const DynamicTensor& indices, const DynamicTensor& updates,
-                      OutOfRange out_of_range = OutOfRange::drop,
+                      const ScatterSettings& settings = {},
                       const CallOptions& call = Where::here()) {
-  return detail::scatter<Kind>(equation, {x, indices, updates}, {}, nullptr, out_of_range, call);
+  return scatter<Kind>(equation, {x, indices, updates}, Extents(), settings, call);
 }
+/// For the tensors of the equation, in its order; `extents` as above. Without a sharding the result
+/// is sharded as x is, or as the updates are where there is none.
 template <class Kind>
-DynamicTensor scatter(std::string_view equation, const DynamicTensor& x,
-                      const DynamicTensor& indices, const DynamicTensor& updates,
-                      const Sharding& out, OutOfRange out_of_range = OutOfRange::drop,
+DynamicTensor scatter(std::string_view equation, const detail::DynamicTensors& tensors,
+                      const Extents& extents, const ScatterSettings& settings = {},
                       const CallOptions& call = Where::here()) {
-  return detail::scatter<Kind>(equation, {x, indices, updates}, {}, &out, out_of_range, call);
-}
-/// For the tensors of the equation, in its order; `extents` as above. Without `out` the result is
-/// sharded as x is, or as the updates are where there is none.
-template <class Kind>
-DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
-                      const Extents& extents, OutOfRange out_of_range = OutOfRange::drop,
-                      const CallOptions& call = Where::here()) {
-  return detail::scatter<Kind>(equation, tensors, extents, nullptr, out_of_range, call);
-}
-template <class Kind>
-DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
-                      const Extents& extents, const Sharding& out,
-                      OutOfRange out_of_range = OutOfRange::drop,
-                      const CallOptions& call = Where::here()) {
-  return detail::scatter<Kind>(equation, tensors, extents, &out, out_of_range, call);
+  static_assert(detail::demand_scatter<Kind>());
+  const detail::CallSite site = call.sharded_site(equation);
+  return detail::run_dynamic(
+      equation, call,
+      ops::Scatter{parse(equation), Kind::reduction, settings.out_of_range, extents},
+      detail::operands_of({}, tensors, 2, site));
 }
 
 }  // namespace tessera

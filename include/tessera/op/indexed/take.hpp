@@ -47,12 +47,18 @@ struct WindowSizes {
   explicit WindowSizes(const Sizes& sizes) : extents(sizes) {}
 };
 
-namespace detail {
-/// What of a take is known only when the program runs, besides its operands.
-struct TakeHow {
-  OutOfRange out_of_range;
+/// What a take does with an index outside its dimension, and the extents of its windows, if it has
+/// some: take(x, ids, OutOfRange::drop), take(x, ids, {WindowSizes(3), OutOfRange::drop}).
+struct TakeSettings {
+  OutOfRange out_of_range = OutOfRange::clamp;
   Extents windows = {};
+  TakeSettings() = default;
+  TakeSettings(OutOfRange outside) : out_of_range(outside) {}  // NOLINT: one setting is enough
+  TakeSettings(const WindowSizes& sizes, OutOfRange outside = OutOfRange::clamp)  // NOLINT: as here
+      : out_of_range(outside), windows(sizes.extents) {}
 };
+
+namespace detail {
 /// How take<E> is made.
 template <Equation E> struct TakeBy {
   static constexpr ops::Take make(const TensorDescs&) { return {parse(E.view())}; }
@@ -67,36 +73,15 @@ template <int Dim> struct TakeAlong {
 };
 
 template <class By, class Out, class Bound, class A, class... I>
-typename Typed<By, Out, A, I...>::result run_take(const TakeHow& how, Where where, const A& x,
+typename Typed<By, Out, A, I...>::result run_take(const TakeSettings& settings,
+                                                  const CallOptions& call, const A& x,
                                                   const I&... indices) {
   using Call = Typed<By, Out, A, I...>;
   use_indexed<typename A::value_type>();
   ops::Take operation = Call::operation;
-  operation.out_of_range = how.out_of_range;
-  operation.windows = how.windows;
-  return typename Call::result(run(
-      {operation, {&x.core(), &indices.core()...}, {By::label(), where, bound<Call, Bound>()}}));
-}
-/// Without `out` it is deduced.
-inline DynamicTensor take(const Terms& terms, const OperandList& operands, const Sharding* out,
-                          const TakeHow& how, CallSite site) {
-  ops::Take operation{terms, how.out_of_range, {}, how.windows};
-  operation.out = out != nullptr ? *out : operation.deduced(descs_of(operands));
-  return DynamicTensor(run({operation, operands, site}));
-}
-inline DynamicTensor take_along(const DynamicTensor& x, const DynamicTensor& indices, int dim,
-                                const Sharding* out, OutOfRange out_of_range,
-                                const CallOptions& call) {
-  const Terms terms = take_terms(x.core().rank(), indices.core().rank(), dim);
-  if (!terms.well_formed)
-    throw ShapeError(
-        "take: dimension " + std::to_string(dim) + " of a tensor of " +
-            std::to_string(x.core().rank()) + " dimensions, by indices of " +
-            std::to_string(indices.core().rank()) +
-            ", is not possible; name a dimension of the tensor, and a result of at most " +
-            std::to_string(max_dims) + " dimensions",
-        call.where());
-  return take(terms, {&x.core(), &indices.core()}, out, {out_of_range}, call.site("take"));
+  operation.out_of_range = settings.out_of_range;
+  operation.windows = settings.windows;
+  return run_typed<Call, Bound>(By::label(), call, operation, {&x.core(), &indices.core()...});
 }
 }  // namespace detail
 
@@ -105,131 +90,68 @@ inline DynamicTensor take_along(const DynamicTensor& x, const DynamicTensor& ind
 /// axes that split them, an all-reduce of the result (a reduce-scatter where `Out` uses them, none
 /// where it leaves them open), or whatever costs less. Collective over the mesh. Throws ShapeError
 /// when extents disagree. Source: XLA's partitioning of gathers, as GShard's operators (section
-/// 3.3).
+/// 3.3). With windows each begins at an index; where an indexed dimension is split, each process
+/// gives the part of every window that it has.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I>
-auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::clamp,
-          Where where = Where::here()) {
-  return detail::run_take<detail::TakeBy<E>, Out, Bound>({out_of_range}, where, x, indices);
+auto take(const A& x, const I& indices, const TakeSettings& settings = {},
+          const CallOptions& call = Where::here()) {
+  return detail::run_take<detail::TakeBy<E>, Out, Bound>(settings, call, x, indices);
 }
 /// The same with two and three indexed letters; the indices broadcast together by their letters.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I,
           TypedTensor J>
-auto take(const A& x, const I& first, const J& second, OutOfRange out_of_range = OutOfRange::clamp,
-          Where where = Where::here()) {
-  return detail::run_take<detail::TakeBy<E>, Out, Bound>({out_of_range}, where, x, first, second);
+auto take(const A& x, const I& first, const J& second, const TakeSettings& settings = {},
+          const CallOptions& call = Where::here()) {
+  return detail::run_take<detail::TakeBy<E>, Out, Bound>(settings, call, x, first, second);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I,
           TypedTensor J, TypedTensor K>
 auto take(const A& x, const I& first, const J& second, const K& third,
-          OutOfRange out_of_range = OutOfRange::clamp, Where where = Where::here()) {
-  return detail::run_take<detail::TakeBy<E>, Out, Bound>({out_of_range}, where, x, first, second,
-                                                         third);
-}
-
-/// Of windows that begin at the indices. Communication: as above; where an indexed dimension is
-/// split, each process gives the part of every window that it has.
-template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I>
-auto take(const A& x, const I& indices, const WindowSizes& windows,
-          OutOfRange out_of_range = OutOfRange::clamp, Where where = Where::here()) {
-  return detail::run_take<detail::TakeBy<E>, Out, Bound>({out_of_range, windows.extents}, where, x,
-                                                         indices);
-}
-template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I,
-          TypedTensor J>
-auto take(const A& x, const I& first, const J& second, const WindowSizes& windows,
-          OutOfRange out_of_range = OutOfRange::clamp, Where where = Where::here()) {
-  return detail::run_take<detail::TakeBy<E>, Out, Bound>({out_of_range, windows.extents}, where, x,
-                                                         first, second);
+          const TakeSettings& settings = {}, const CallOptions& call = Where::here()) {
+  return detail::run_take<detail::TakeBy<E>, Out, Bound>(settings, call, x, first, second, third);
 }
 
 /// Returns x at the indices along dimension Dim, which the dimensions of the indices replace.
 /// Communication: as take<E>. Collective over the mesh.
 template <int Dim, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I>
 auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::clamp,
-          Where where = Where::here()) {
+          const CallOptions& call = Where::here()) {
   constexpr bool there = Dim >= 0 && Dim < A::rank;
   static_assert(there,
                 "[tessera] take names a dimension that the tensor does not have; dimensions count "
                 "from 0; name one of the tensor's");
   if constexpr (there)
-    return detail::run_take<detail::TakeAlong<Dim>, Out, Bound>({out_of_range}, where, x, indices);
+    return detail::run_take<detail::TakeAlong<Dim>, Out, Bound>(out_of_range, call, x, indices);
   else
     return detail::Unknown<A>();
 }
 
-/// The same with everything known at run time; without `out` the result's sharding is deduced.
-/// `call`: a Contract (op/call/call_options.hpp).
+/// The same with everything known at run time, of one to six tensors of indices; without a sharding
+/// the result's is deduced. Typed calls name equation and dimension while compiling, since the
+/// result's type follows from them.
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
-                          const DynamicTensor& indices, OutOfRange out_of_range = OutOfRange::clamp,
+                          const detail::DynamicTensors& indices, const TakeSettings& settings = {},
                           const CallOptions& call = Where::here()) {
-  return detail::take(parse(equation), {&x.core(), &indices.core()}, nullptr, {out_of_range},
-                      call.site(equation));
-}
-inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
-                          const DynamicTensor& indices, const Sharding& out,
-                          OutOfRange out_of_range = OutOfRange::clamp,
-                          const CallOptions& call = Where::here()) {
-  return detail::take(parse(equation), {&x.core(), &indices.core()}, &out, {out_of_range},
-                      call.site(equation));
-}
-/// With one to six tensors of indices.
-inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
-                          std::initializer_list<DynamicTensor> indices,
-                          OutOfRange out_of_range = OutOfRange::clamp,
-                          const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site(equation);
-  return detail::take(parse(equation), detail::operands_of({&x.core()}, indices, 2, site), nullptr,
-                      {out_of_range}, site);
-}
-inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
-                          std::initializer_list<DynamicTensor> indices, const Sharding& out,
-                          OutOfRange out_of_range = OutOfRange::clamp,
-                          const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site(equation);
-  return detail::take(parse(equation), detail::operands_of({&x.core()}, indices, 2, site), &out,
-                      {out_of_range}, site);
-}
-/// Of windows that begin at the indices.
-inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
-                          std::initializer_list<DynamicTensor> indices, const WindowSizes& windows,
-                          OutOfRange out_of_range = OutOfRange::clamp,
-                          const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site(equation);
-  return detail::take(parse(equation), detail::operands_of({&x.core()}, indices, 2, site), nullptr,
-                      {out_of_range, windows.extents}, site);
-}
-inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
-                          std::initializer_list<DynamicTensor> indices, const WindowSizes& windows,
-                          const Sharding& out, OutOfRange out_of_range = OutOfRange::clamp,
-                          const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site(equation);
-  return detail::take(parse(equation), detail::operands_of({&x.core()}, indices, 2, site), &out,
-                      {out_of_range, windows.extents}, site);
-}
-inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
-                          const DynamicTensor& indices, const WindowSizes& windows,
-                          OutOfRange out_of_range = OutOfRange::clamp,
-                          const CallOptions& call = Where::here()) {
-  return take(equation, x, std::initializer_list<DynamicTensor>{indices}, windows, out_of_range,
-              call);
-}
-inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
-                          const DynamicTensor& indices, const WindowSizes& windows,
-                          const Sharding& out, OutOfRange out_of_range = OutOfRange::clamp,
-                          const CallOptions& call = Where::here()) {
-  return take(equation, x, std::initializer_list<DynamicTensor>{indices}, windows, out,
-              out_of_range, call);
+  const detail::CallSite site = call.sharded_site(equation);
+  return detail::run_dynamic(
+      equation, call, ops::Take{parse(equation), settings.out_of_range, {}, settings.windows},
+      detail::operands_of({&x.core()}, indices, 2, site));
 }
 /// Along a dimension.
 inline DynamicTensor take(const DynamicTensor& x, const DynamicTensor& indices, int dim,
                           OutOfRange out_of_range = OutOfRange::clamp,
                           const CallOptions& call = Where::here()) {
-  return detail::take_along(x, indices, dim, nullptr, out_of_range, call);
-}
-inline DynamicTensor take(const DynamicTensor& x, const DynamicTensor& indices, int dim,
-                          const Sharding& out, OutOfRange out_of_range = OutOfRange::clamp,
-                          const CallOptions& call = Where::here()) {
-  return detail::take_along(x, indices, dim, &out, out_of_range, call);
+  const Terms terms = detail::take_terms(x.core().rank(), indices.core().rank(), dim);
+  if (!terms.well_formed)
+    throw ShapeError(
+        "take: dimension " + std::to_string(dim) + " of a tensor of " +
+            std::to_string(x.core().rank()) + " dimensions, by indices of " +
+            std::to_string(indices.core().rank()) +
+            ", is not possible; name a dimension of the tensor, and a result of at most " +
+            std::to_string(max_dims) + " dimensions",
+        call.where());
+  return detail::run_dynamic("take", call, ops::Take{terms, out_of_range},
+                             {&x.core(), &indices.core()});
 }
 
 }  // namespace tessera

@@ -25,18 +25,6 @@ template <Equation Labels, char Along> struct TakeLines {
   static constexpr ops::Take make(const TensorDescs&) { return {terms}; }
   static constexpr std::string_view label() { return Labels.view(); }
 };
-inline DynamicTensor take_lines(std::string_view labels, char along, const DynamicTensor& x,
-                                const DynamicTensor& indices, const Sharding* out,
-                                OutOfRange out_of_range, const CallOptions& call) {
-  const Terms same = same_terms(labels);
-  if (same.well_formed && !same.result.contains(along))
-    throw_broken(Rule::along_known,
-                 std::string(labels) + ": " +
-                     tessera::explain(Verdict{.rule = Rule::along_known, .label = along}),
-                 call.where());
-  return take(take_along_terms(labels, along), {&x.core(), &indices.core()}, out, {out_of_range},
-              call.site(labels));
-}
 }  // namespace detail
 
 /// Returns, for each place, the element of x at the index for that place along dimension `Along`;
@@ -47,27 +35,29 @@ inline DynamicTensor take_lines(std::string_view labels, char along, const Dynam
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor I>
 auto take_along_axis(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::clamp,
-                     Where where = Where::here()) {
+                     const CallOptions& call = Where::here()) {
   using By = detail::TakeLines<Labels, Along>;
   static_assert(detail::demand_elements<By::broken(), A>());
   if constexpr (By::broken() == Rule::ok)
-    return detail::run_take<By, Out, Bound>({out_of_range}, where, x, indices);
+    return detail::run_take<By, Out, Bound>(out_of_range, call, x, indices);
   else
     return detail::Unknown<A>();
 }
 
-/// The same with everything known at run time; without `out` the result's sharding is deduced.
+/// The same with everything known at run time; without a sharding the result's is deduced.
 inline DynamicTensor take_along_axis(std::string_view labels, char along, const DynamicTensor& x,
                                      const DynamicTensor& indices,
                                      OutOfRange out_of_range = OutOfRange::clamp,
                                      const CallOptions& call = Where::here()) {
-  return detail::take_lines(labels, along, x, indices, nullptr, out_of_range, call);
-}
-inline DynamicTensor take_along_axis(std::string_view labels, char along, const DynamicTensor& x,
-                                     const DynamicTensor& indices, const Sharding& out,
-                                     OutOfRange out_of_range = OutOfRange::clamp,
-                                     const CallOptions& call = Where::here()) {
-  return detail::take_lines(labels, along, x, indices, &out, out_of_range, call);
+  const Terms same = detail::same_terms(labels);
+  if (same.well_formed && !same.result.contains(along))
+    detail::throw_broken(Rule::along_known,
+                         std::string(labels) + ": " +
+                             tessera::explain(Verdict{.rule = Rule::along_known, .label = along}),
+                         call.where());
+  return detail::run_dynamic(labels, call,
+                             ops::Take{detail::take_along_terms(labels, along), out_of_range},
+                             {&x.core(), &indices.core()});
 }
 
 }  // namespace tessera
