@@ -71,9 +71,9 @@ template <class T> DynamicTensor parts(const Run& r) {
 Results sort_of(const Run& r) {
   const SortOptions options{.descending = r.c.number_of("descending") != 0};
   const std::string& kind = r.c.text("kind");
-  if (kind == "sort") return {sort(r.equation(), r.along(), r.in[0], r.out(), options)};
-  if (kind == "argsort") return {argsort(r.equation(), r.along(), r.in[0], r.out(), options)};
-  const auto both = sort_with_indices(r.equation(), r.along(), r.in[0], r.out(), options);
+  if (kind == "sort") return {sort(r.equation(), r.along(), r.in[0], options, r.out())};
+  if (kind == "argsort") return {argsort(r.equation(), r.along(), r.in[0], options, r.out())};
+  const auto both = sort_with_indices(r.equation(), r.along(), r.in[0], options, r.out());
   return {both.values, both.indices};
 }
 

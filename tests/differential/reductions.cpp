@@ -33,7 +33,7 @@ Results arg_of(const Run& r) {
 template <class Kind> Results running(const Run& r) {
   const ScanOptions options{.reverse = r.c.number_of("reverse") != 0,
                             .exclusive = r.c.number_of("exclusive") != 0};
-  return {cumulative<Kind>(r.equation(), r.along(), r.in[0], r.out(), options)};
+  return {cumulative<Kind>(r.equation(), r.along(), r.in[0], options, r.out())};
 }
 Results cumulative_of(const Run& r) {
   const std::string& kind = r.c.text("kind");
@@ -54,14 +54,14 @@ template <class T> Results statistic(const Run& r) {
   if (kind == "norm1") return {norm<1, T>(eq, r.in[0], out)};
   if (kind == "norm2") return {norm<2, T>(eq, r.in[0], out)};
   if (kind == "norminf") return {norm<infinite_norm, T>(eq, r.in[0], out)};
-  if (kind == "variance") return {variance<T>(eq, r.in[0], out, ddof)};
+  if (kind == "variance") return {variance<T>(eq, r.in[0], ddof, out)};
   if (kind == "mean_and_variance") {
-    const auto [mean, spread] = mean_and_variance<T>(eq, r.in[0], out, ddof);
+    const auto [mean, spread] = mean_and_variance<T>(eq, r.in[0], ddof, out);
     return {mean, spread};
   }
   if constexpr (RealElement<T>)
     if (kind == "logsumexp") return {logsumexp<T>(eq, r.in[0], out)};
-  return {standard_deviation<T>(eq, r.in[0], out, ddof)};
+  return {standard_deviation<T>(eq, r.in[0], ddof, out)};
 }
 template <class T> Results softmax_of(const Run& r) {
   if (r.c.text("kind") == "softmax") return {softmax<T>(r.equation(), r.along(), r.in[0])};

@@ -203,7 +203,7 @@ TEST_CASE("a block communicates as its rules are known for") {
           zeros<ShardedTensor<float, Grid, P<data, _, model, _>>>(mesh, 16, 64, 8, 8);
       const DynamicTensor w = zeros<ShardedTensor<float, Grid, P<model, _, data>>>(mesh, 8, 8, 64);
       const Contract pattern = contract_of<Grid, Only<gathers<data>, reduce_scatters<model>>>();
-      (void)einsum("bsnd,ndm->bsm", x, w, Sharding{{0}, {}, {1}}, pattern);
+      (void)einsum("bsnd,ndm->bsm", x, w, {Sharding{{0}, {}, {1}}, pattern});
     });
     CHECK(count(held, all_gather, over_data) == 1);
     CHECK(count(held, reduce_scatter, over_model) == 1);

@@ -101,7 +101,7 @@ TEST_CASE("other elements, dynamic tensors, and what is refused") {
               to_host(associative_scan<"bt", 't'>(Longest{}, tessera::half(-1.0f), x))(2, 9)) == 3);
     const DynamicTensor d = x;
     const DynamicTensor all = associative_scan<tessera::half>(
-        "bt", 't', Longest{}, tessera::half(-1.0f), d, Sharding{{}, {0}}, {.exclusive = true});
+        "bt", 't', Longest{}, tessera::half(-1.0f), d, {.exclusive = true}, Sharding{{}, {0}});
     CHECK(static_cast<float>(to_host<tessera::half>(all)(0, 0)) == -1);
     CHECK_THROWS_WITH_AS((void)associative_scan<float>("bt", 't', fn::Maximum{}, 0.0f, d),
                          doctest::Contains("half"), UsageError);

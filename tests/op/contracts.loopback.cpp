@@ -162,7 +162,7 @@ TEST_CASE(
     REQUIRE_THAT(keeps(
         sums,
         [&](const CallOptions& c) {
-          return einsum("ik,kj->ij", x, w, Sharding{{0}, {}}, c);
+          return einsum("ik,kj->ij", x, w, {Sharding{{0}, {}}, c});
         },
         [&] { return einsum("ik,kj->ij", x, w); }));
     REQUIRE_THAT(keeps(
@@ -188,7 +188,7 @@ TEST_CASE(
     REQUIRE_THAT(keeps(
         sums,
         [&](const CallOptions& c) {
-          return async([&] { return reduce<Sum>("ij->i", x, Sharding{{0}}, c); }).wait();
+          return async([&] { return reduce<Sum>("ij->i", x, {Sharding{{0}}, c}); }).wait();
         },
         [&] { return reduce<Sum>("ij->i", x); }));
     REQUIRE_THAT(keeps(
@@ -215,8 +215,8 @@ TEST_CASE(
     };
     REQUIRE_THAT(columns == refused([&] { (void)einsum("ik,kj->ij", x, w, nothing); }));
     REQUIRE_THAT(columns == refused([&] {
-                   (void)einsum("ik,kj,lj->il", {x, w, w}, Sharding{{0}, {}},
-                                contract(Only<gathers<data>>{}));
+                   (void)einsum("ik,kj,lj->il", {x, w, w},
+                                {Sharding{{0}, {}}, contract(Only<gathers<data>>{})});
                  }));
     REQUIRE_THAT(columns == refused([&] { (void)sum_of(nothing); }));
     REQUIRE_THAT(both == refused([&] { (void)reshard(x, Sharding{{}, {}}, nothing); }));

@@ -41,12 +41,12 @@ template <class T> void statistics(const ProcessMesh<Grid>& mesh) {
   const DynamicTensor d = random_normal<T>(mesh.core(), {5, 7}, Sharding{{0}, {1}}, 3);
   same(d, t);
   same(variance<T>("ij->i", d), variance<"ij->i">(t));
-  same(variance<T>("ij->j", d, Sharding{{0}}, 1), variance<"ij->j", P<data>>(t, 1));
-  const auto [mean_of, spread_of] = mean_and_variance<T>("ij->j", d, Sharding{{0}}, 1);
+  same(variance<T>("ij->j", d, 1, Sharding{{0}}), variance<"ij->j", P<data>>(t, 1));
+  const auto [mean_of, spread_of] = mean_and_variance<T>("ij->j", d, 1, Sharding{{0}});
   const auto [typed_mean, typed_spread] = mean_and_variance<"ij->j", P<data>>(t, 1);
   same(mean_of, typed_mean);
   same(spread_of, typed_spread);
-  same(standard_deviation<T>("ij->", d, {}, 1), standard_deviation(t, 1));
+  same(standard_deviation<T>("ij->", d, 1), standard_deviation(t, 1));
   same(norm<1, T>("ij->i", d), norm<1, "ij->i">(t));
   same(norm<2, T>("ij->j", d, Sharding{{0, 1}}), norm<2, "ij->j", P<Axes<data, model>>>(t));
   same(norm<infinite_norm, T>("ij->", d), norm<infinite_norm>(t));
@@ -265,11 +265,14 @@ TEST_CASE(
              "operand 1 is of float and the function is called on double"));
   CHECK(says([&] { (void)softmax<float>("ij", 'k', d); },
              "runs along a letter that its operand does not have"));
-  CHECK(says([&] { (void)norm<2, float>("ij->i", d, Sharding{{0}}, Contract::nothing()); },
-             "the call accepts Only<>"));
+  CHECK(says(
+      [&] {
+        (void)norm<2, float>("ij->i", d, {Sharding{{0}}, Contract::nothing()});
+      },
+      "the call accepts Only<>"));
   CHECK(message([&] {
-          (void)norm<2, float>("ij->i", d, Sharding{{0}},
-                               contract_of<Grid, Only<all_reduces<model>>>());
+          (void)norm<2, float>("ij->i", d,
+                               {Sharding{{0}}, contract_of<Grid, Only<all_reduces<model>>>()});
         }).empty());
 }
 
@@ -341,13 +344,13 @@ TEST_CASE("on a strict mesh calls of dynamic tensors that communicate need a con
   bounded(all, [&](const CallOptions& call) { (void)split(d, 0, AxisList{1}, call); });
   bounded(all, [&](const CallOptions& call) { (void)softmax<float>("ij", 'j', d, call); });
   bounded(all, [&](const CallOptions& call) {
-    (void)softmax<float>("ij", 'j', d, Sharding{{}, {}}, call);
+    (void)softmax<float>("ij", 'j', d, {Sharding{{}, {}}, call});
   });
   bounded(all, [&](const CallOptions& call) {
-    (void)log_softmax<float>("ij", 'j', d, Sharding{{1}, {}}, call);
+    (void)log_softmax<float>("ij", 'j', d, {Sharding{{1}, {}}, call});
   });
   bounded(all, [&](const CallOptions& call) {
-    (void)logsumexp<float>("ij->i", d, Sharding{{1}}, call);
+    (void)logsumexp<float>("ij->i", d, {Sharding{{1}}, call});
   });
   CHECK_NOTHROW((void)exp(d, Contract::nothing()));
   CHECK_NOTHROW((void)cast<double>(d, Contract::nothing()));

@@ -16,6 +16,11 @@
 using namespace support;
 
 namespace {
+/// The options of a call whose result is sharded as `out` says, if it does.
+CallOptions with(const Sharding* out, const CallOptions& call) {
+  return out != nullptr ? CallOptions{*out, call} : call;
+}
+
 struct Einsum : Usual {
   static constexpr OperatorKind kind = OperatorKind::einsum;
   using Operands = Tensors<Real<data, model>, Real<model, _>>;
@@ -25,8 +30,7 @@ struct Einsum : Usual {
     return einsum<"ik,kj->ij", O, B>(x, w);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? einsum("ik,kj->ij", x[0], x[1], *out, call)
-               : einsum("ik,kj->ij", x[0], x[1], call);
+    return einsum("ik,kj->ij", x[0], x[1], with(out, call));
   }
   static constexpr auto value(const Sharding& out) { return ops::Einsum{parse("ik,kj->ij"), out}; }
 };
@@ -42,7 +46,7 @@ struct Reduce : OfOne {
   using Out = P<model>;
   template <class O, class B> static auto typed(const auto& x) { return sum<"ij->i", O, B>(x); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? reduce<Sum>("ij->i", x[0], *out, call) : reduce<Sum>("ij->i", x[0], call);
+    return reduce<Sum>("ij->i", x[0], with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Reduce{parse("ij->i"), Reduction::sum, false, false, DType::f64, out};
@@ -65,7 +69,7 @@ struct Transpose : OfOne {
     return transpose<"ij->ji", O, B>(x);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? transpose("ij->ji", x[0], {*out, call}) : transpose("ij->ji", x[0], call);
+    return transpose("ij->ji", x[0], with(out, call));
   }
   static constexpr auto value(const Sharding& out) { return ops::Transpose{parse("ij->ji"), out}; }
 };
@@ -77,8 +81,8 @@ struct Map : Usual {
   template <class O, class B> static auto typed(const auto& x, const auto& y) {
     return map<"ij,ij->ij", O, B>(fn::Maximum{}, x, y);
   }
-  static DynamicTensor dynamic(const Dynamic& x, const Sharding*, const CallOptions& call) {
-    return maximum(x[0], x[1], call);
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
+    return maximum(x[0], x[1], with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Map{parse("ij,ij->ij"), DType::f64, Linearity::pointwise, out};
@@ -89,7 +93,7 @@ struct Arg : OfOne {
   using Out = P<model>;
   template <class O, class B> static auto typed(const auto& x) { return argmax<"ij->i", O, B>(x); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? argmax("ij->i", x[0], *out, call) : argmax("ij->i", x[0], call);
+    return argmax("ij->i", x[0], with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Arg{parse("ij->i"), Reduction::max, out};
@@ -102,8 +106,7 @@ struct Moments : OfOne {
     return variance<"ij->i", O, B>(x);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? variance<double>("ij->i", x[0], *out, 0, call)
-               : variance<double>("ij->i", x[0], {}, 0, call);
+    return variance<double>("ij->i", x[0], 0, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Moments{parse("ij->i"), false, out};
@@ -120,8 +123,7 @@ struct Normalize : Usual {
     return layer_norm<O, B>(x, scale, bias, 0.5);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? layer_norm<double>(x[0], x[1], x[2], 0.5, *out, call)
-               : layer_norm<double>(x[0], x[1], x[2], 0.5, {}, call);
+    return layer_norm<double>(x[0], x[1], x[2], 0.5, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Normalize{detail::norm_terms(2, 3), true, 0.5, out};
@@ -133,8 +135,7 @@ struct Scan : OfOne {
     return cumsum<"ij", 'j', O, B>(x);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? cumulative<Sum>("ij", 'j', x[0], *out, {}, call)
-               : cumulative<Sum>("ij", 'j', x[0], {}, call);
+    return cumulative<Sum>("ij", 'j', x[0], {}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Scan{detail::same_terms("ij"), 'j', Reduction::sum, {}, DType::f64, out};
@@ -148,7 +149,7 @@ struct Broadcast : OfOne {
     return broadcast_to<O, B>(x, whole);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? broadcast_to(x[0], whole, {*out, call}) : broadcast_to(x[0], whole, call);
+    return broadcast_to(x[0], whole, with(out, call));
   }
   static constexpr auto value(const Sharding& out) { return ops::Broadcast{{0, 1}, whole, out}; }
 };
@@ -158,8 +159,7 @@ struct Softmax : OfOne {
     return softmax<"ij", 'j', O, B>(x);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? softmax<double>("ij", 'j', x[0], *out, call)
-               : softmax<double>("ij", 'j', x[0], call);
+    return softmax<double>("ij", 'j', x[0], with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Softmax{detail::same_terms("ij"), 'j', false, out};
@@ -171,8 +171,7 @@ struct Sort : OfOne {
     return tessera::sort<"ij", 'j', O, B>(x);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? tessera::sort("ij", 'j', x[0], *out, {}, call)
-               : tessera::sort("ij", 'j', x[0], {}, call);
+    return tessera::sort("ij", 'j', x[0], {}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Sort{detail::same_terms("ij"), 'j', {}, out};
@@ -187,8 +186,7 @@ struct TopK : OfOne {
     return top_k<"ij", 'j', O, B>(x, 3).values;
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? top_k("ij", 'j', x[0], 3, *out, call).values
-               : top_k("ij", 'j', x[0], 3, call).values;
+    return top_k("ij", 'j', x[0], 3, with(out, call)).values;
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Sort{
@@ -208,8 +206,7 @@ struct Slice : OfOne {
     return slice<O, B>(x, {1, 2}, {6, 7});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? slice(x[0], {1, 2}, {6, 7}, {}, {*out, call})
-               : slice(x[0], {1, 2}, {6, 7}, {}, call);
+    return slice(x[0], {1, 2}, {6, 7}, {}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Slice{{{tessera::Slice{{1, 2}, {6, 7}, {}}}}, out};
@@ -221,8 +218,7 @@ struct Pad : OfOne {
     return pad<O, B>(x, {1, 0}, {2, 3});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? pad(x[0], {1, 0}, {2, 3}, {}, 0, {*out, call})
-               : pad(x[0], {1, 0}, {2, 3}, {}, 0, call);
+    return pad(x[0], {1, 0}, {2, 3}, {}, 0, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Pad{{{1, 0}, {2, 3}, {}, Outside::zero}, out};
@@ -233,7 +229,7 @@ struct Reverse : OfOne {
   template <class O, class B> static auto typed(const auto& x) { return reverse<O, B, 0>(x); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     const FixedVector<int, max_dims> dims{0};
-    return out ? reverse(x[0], dims, {*out, call}) : reverse(x[0], dims, call);
+    return reverse(x[0], dims, with(out, call));
   }
   static constexpr auto value(const Sharding& out) { return ops::Reverse{{Dimensions{0}}, out}; }
 };
@@ -241,7 +237,7 @@ struct Roll : OfOne {
   static constexpr OperatorKind kind = OperatorKind::roll;
   template <class O, class B> static auto typed(const auto& x) { return roll<0, O, B>(x, 2); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? roll(x[0], 2, 0, {*out, call}) : roll(x[0], 2, 0, call);
+    return roll(x[0], 2, 0, with(out, call));
   }
   static constexpr auto value(const Sharding& out) { return ops::Roll{{2, 0}, out}; }
 };
@@ -249,7 +245,7 @@ struct Shift : OfOne {
   static constexpr OperatorKind kind = OperatorKind::shift;
   template <class O, class B> static auto typed(const auto& x) { return shift<0, O, B>(x, -1); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? shift(x[0], -1, 0, 0, {*out, call}) : shift(x[0], -1, 0, 0, call);
+    return shift(x[0], -1, 0, 0, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Shift{{-1, 0, Outside::zero}, out};
@@ -263,7 +259,7 @@ struct Reshape : OfOne {
     return reshape<O, B>(x, {2, 3, 8});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? reshape(x[0], {2, 3, 8}, {*out, call}) : reshape(x[0], {2, 3, 8}, call);
+    return reshape(x[0], {2, 3, 8}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) { return ops::Reshape{{2, 3, 8}, out}; }
 };
@@ -276,7 +272,7 @@ struct Concatenate : Usual {
     return concatenate<0, O, B>(x, y);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? concatenate(0, x, {*out, call}) : concatenate(0, x, call);
+    return concatenate(0, x, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Concatenate{{0, {std::nullopt, std::nullopt}}, out};
@@ -291,7 +287,7 @@ struct Update : Usual {
     return update<O, B>(x, y, {2, 1});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? update(x[0], x[1], {2, 1}, {*out, call}) : update(x[0], x[1], {2, 1}, call);
+    return update(x[0], x[1], {2, 1}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Update{{{2, 1}, {std::nullopt, std::nullopt}}, out};
@@ -307,8 +303,7 @@ struct Take : Usual {
     return take<"vm,b->bm", O, B>(x, at);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? take("vm,b->bm", x[0], x[1], OutOfRange::clamp, {*out, call})
-               : take("vm,b->bm", x[0], x[1], OutOfRange::clamp, call);
+    return take("vm,b->bm", x[0], x[1], OutOfRange::clamp, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Take{parse("vm,b->bm"), OutOfRange::clamp, out};
@@ -324,8 +319,7 @@ struct TakeWindows : Usual {
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
     const WindowSizes three(3);
-    return out ? take("vm,b->bVm", x[0], x[1], {three, OutOfRange::clamp}, {*out, call})
-               : take("vm,b->bVm", x[0], x[1], three, call);
+    return take("vm,b->bVm", x[0], x[1], three, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Take{parse("vm,b->bVm"), OutOfRange::clamp, out, {3}};
@@ -341,8 +335,7 @@ struct Scatter : Usual {
     return scatter<Sum, "vm,b,bm->vm", O, B>(x, at, updates);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? scatter<Sum>("vm,b,bm->vm", x[0], x[1], x[2], {}, {*out, call})
-               : scatter<Sum>("vm,b,bm->vm", x[0], x[1], x[2], OutOfRange::drop, call);
+    return scatter<Sum>("vm,b,bm->vm", x[0], x[1], x[2], OutOfRange::drop, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Scatter{parse("vm,b,bm->vm"), Reduction::sum, OutOfRange::drop, {}, false, out};
@@ -357,8 +350,7 @@ struct OneHot : Usual {
     return one_hot<double, "bv", 'v', O, B>(at, 5);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? one_hot<double>("bv", 'v', x[0], 5, {*out, call})
-               : one_hot<double>("bv", 'v', x[0], 5, call);
+    return one_hot<double>("bv", 'v', x[0], 5, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::OneHot{detail::same_terms("bv"), 'v', DType::f64, 5, out};
@@ -370,8 +362,7 @@ struct DynamicSlice : OfOne {
     return dynamic_slice<"ij", 'i', O, B>(x, {2}, {3});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? dynamic_slice("ij", "i", x[0], {2}, {3}, {*out, call})
-               : dynamic_slice("ij", "i", x[0], {2}, {3}, call);
+    return dynamic_slice("ij", "i", x[0], {2}, {3}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("i"), {3}, out};
@@ -386,8 +377,7 @@ struct DynamicUpdateSlice : Usual {
     return dynamic_update_slice<"ij", 'i', O, B>(x, y, {2});
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? dynamic_update_slice("ij", "i", x[0], x[1], {2}, {*out, call})
-               : dynamic_update_slice("ij", "i", x[0], x[1], {2}, call);
+    return dynamic_update_slice("ij", "i", x[0], x[1], {2}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("i"), false,
@@ -411,8 +401,7 @@ struct Convolve : Usual {
     return convolve<letters, O, B>(x, k, around);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? convolve(letters.view(), x[0], x[1], around, {*out, call})
-               : convolve(letters.view(), x[0], x[1], around, call);
+    return convolve(letters.view(), x[0], x[1], around, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Convolve{parse(letters.view()), around, ops::ConvolveForm::forward, {}, out};
@@ -425,9 +414,8 @@ struct InputGradient : Convolve {
     return convolve_input_gradient<letters, O, B>(dy, k, image_extents, around);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? convolve_input_gradient(letters.view(), x[0], x[1], image_extents, around,
-                                         {*out, call})
-               : convolve_input_gradient(letters.view(), x[0], x[1], image_extents, around, call);
+    return convolve_input_gradient(letters.view(), x[0], x[1], image_extents, around,
+                                   with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Convolve{parse(letters.view()), around, ops::ConvolveForm::by_input, image_extents,
@@ -442,9 +430,8 @@ struct KernelGradient : Convolve {
     return convolve_kernel_gradient<letters, O, B>(x, dy, tap_extents, around);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? convolve_kernel_gradient(letters.view(), x[0], x[1], tap_extents, around,
-                                          {*out, call})
-               : convolve_kernel_gradient(letters.view(), x[0], x[1], tap_extents, around, call);
+    return convolve_kernel_gradient(letters.view(), x[0], x[1], tap_extents, around,
+                                    with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Convolve{parse(letters.view()), around, ops::ConvolveForm::by_kernel, tap_extents,
@@ -460,8 +447,7 @@ struct ReduceWindow : OfOne {
     return reduce_window<Max, O, B>(x, pool);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? reduce_window<Max>(x[0], pool, {*out, call})
-               : reduce_window<Max>(x[0], pool, call);
+    return reduce_window<Max>(x[0], pool, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::ReduceWindow{Reduction::max, false, pool_list, out};
@@ -476,8 +462,7 @@ struct SelectAndScatter : Usual {
     return select_and_scatter<Max, O, B>(x, y, pool);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? select_and_scatter<Max>(x[0], x[1], pool, {*out, call})
-               : select_and_scatter<Max>(x[0], x[1], pool, call);
+    return select_and_scatter<Max>(x[0], x[1], pool, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::SelectAndScatter{true, pool_list, out};
@@ -489,8 +474,7 @@ struct SelectAndGather : SelectAndScatter {
     return select_and_gather<Max, O, B>(x, y, pool);
   }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const CallOptions& call) {
-    return out ? select_and_gather<Max>(x[0], x[1], pool, {*out, call})
-               : select_and_gather<Max>(x[0], x[1], pool, call);
+    return select_and_gather<Max>(x[0], x[1], pool, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
     return ops::SelectAndScatter{true, pool_list, out, true};
@@ -848,36 +832,36 @@ TEST_CASE("a call of several operators writes into a tensor, by the last of them
         "product of six",
         [&] { return einsum<"ij,jk,kl,ij,jk,kl->il", P<_, model>>(x, w, v, x, w, v); },
         [&](C call) {
-          return einsum("ij,jk,kl,ij,jk,kl->il", {X, W, V, X, W, V}, Sharding{{}, {1}}, call);
+          return einsum("ij,jk,kl,ij,jk,kl->il", {X, W, V, X, W, V}, {Sharding{{}, {1}}, call});
         });
     check(
         "variance", [&] { return variance<"ij->i">(x, 1); },
-        [&](C call) { return variance<double>("ij->i", X, {}, 1, call); });
+        [&](C call) { return variance<double>("ij->i", X, 1, call); });
     check(
         "standard deviation", [&] { return standard_deviation<"ij->j">(x, 1); },
-        [&](C call) { return standard_deviation<double>("ij->j", X, {}, 1, call); });
+        [&](C call) { return standard_deviation<double>("ij->j", X, 1, call); });
     check(
         "norm of order 1", [&] { return norm<1, "ij->i">(x); },
-        [&](C call) { return norm<1, double>("ij->i", X, {}, call); });
+        [&](C call) { return norm<1, double>("ij->i", X, call); });
     check(
         "norm", [&] { return norm<2, "ij->i">(x); },
-        [&](C call) { return norm<2, double>("ij->i", X, {}, call); });
+        [&](C call) { return norm<2, double>("ij->i", X, call); });
     check(
         "norm of all", [&] { return norm<2>(x); },
-        [&](C call) { return norm<2, double>("ij->", X, {}, call); });
+        [&](C call) { return norm<2, double>("ij->", X, call); });
     check(
         "greatest norm", [&] { return norm<infinite_norm, "ij->i">(x); },
-        [&](C call) { return norm<infinite_norm, double>("ij->i", X, {}, call); });
+        [&](C call) { return norm<infinite_norm, double>("ij->i", X, call); });
     check(
         "log-sum-exp", [&] { return logsumexp<"ij->i">(x); },
-        [&](C call) { return logsumexp<double>("ij->i", X, {}, call); });
+        [&](C call) { return logsumexp<double>("ij->i", X, call); });
     check(
         "counts", [&] { return bincount<"b->v">(ids, 5); },
         [&](C call) { return bincount("b->v", Ids, 5, OutOfRange::drop, call); });
     check(
         "histogram", [&] { return histogram<"ij->v">(x, 5, 0.0, 5.0); },
         [&](C call) { return histogram<double>("ij->v", X, 5, 0.0, 5.0, call); });
-    CHECK_THROWS_WITH_AS((void)mean_and_variance<double>("ij->i", X, {}, 0, into(Ids)),
+    CHECK_THROWS_WITH_AS((void)mean_and_variance<double>("ij->i", X, 0, into(Ids)),
                          doctest::Contains("is not one tensor"), UsageError);
     // Differentiated: the last operator's destination is what the gradient goes through.
     const auto slope = value_and_grad([&](const auto& a) {

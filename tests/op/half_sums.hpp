@@ -87,12 +87,12 @@ inline const Case cases[] = {
     {"running sum",
      {{5, 13}},
      2,
-     [](const auto& x, const Sharding& out) { return cumulative<Sum>("ij", 'j', x[0], out); }},
+     [](const auto& x, const Sharding& out) { return cumulative<Sum>("ij", 'j', x[0], {}, out); }},
     {"running sum, from the end",
      {{13, 2}},
      2,
      [](const auto& x, const Sharding& out) {
-       return cumulative<Sum>("ij", 'i', x[0], out, {.reverse = true, .exclusive = true});
+       return cumulative<Sum>("ij", 'i', x[0], {.reverse = true, .exclusive = true}, out);
      }},
     {"convolution",
      {{2, 6, 4}, {3, 4, 3}},

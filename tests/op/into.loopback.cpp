@@ -378,7 +378,7 @@ TEST_CASE(
     };
     // Of three, the last product goes there, whichever operands the first ones had.
     const DynamicTensor y = zeros<double>(mesh, {6, 8}, rows);
-    (void)einsum("ij,jk,kl->il", {x, w, x}, rows, into(y));
+    (void)einsum("ij,jk,kl->il", {x, w, x}, {rows, into(y)});
     CHECK(alike(to_host<double>(y), to_host<double>(einsum("ij,jk,kl->il", {x, w, x}, rows))));
     // Of a map it may be an operand.
     const DynamicTensor z = from_function<Real<data, model>>(mesh, {6, 8}, Ramp{});
@@ -396,14 +396,13 @@ TEST_CASE(
     const auto before = to_host<double>(y);
     CHECK(says([&] { (void)roll(x, 1, 0, into(y)); }, "the result is double 6x8"));
     CHECK(says([&] { (void)roll(y, 1, 0, into(y)); }, "shares its memory"));
-    CHECK(says([&] { (void)variance<double>("ij->i", y, {}, 1, into(y)); },
+    CHECK(says([&] { (void)variance<double>("ij->i", y, 1, into(y)); }, "the result is double 6"));
+    CHECK(says([&] { (void)norm<2, double>("ij->i", y, into(y)); }, "the result is double 6"));
+    CHECK(says([&] { (void)standard_deviation<double>("ij->i", y, 0, into(y)); },
                "the result is double 6"));
-    CHECK(says([&] { (void)norm<2, double>("ij->i", y, {}, into(y)); }, "the result is double 6"));
-    CHECK(says([&] { (void)standard_deviation<double>("ij->i", y, {}, 0, into(y)); },
-               "the result is double 6"));
-    CHECK(
-        says([&] { (void)logsumexp<double>("ij->i", y, {}, into(y)); }, "the result is double 6"));
-    CHECK(says([&] { (void)top_k("ij", 'j', x, 2, into(y)); }, "returns several tensors"));
+    CHECK(says([&] { (void)logsumexp<double>("ij->i", y, into(y)); }, "the result is double 6"));
+    CHECK(says([&] { (void)top_k("ij", 'j', x, 2, into(y)); },
+               "ij: the result of the call is not one tensor"));
     CHECK(says(
         [&] {
           (void)reshard_together({x, w}, {rows, rows}, into(y));
@@ -412,6 +411,63 @@ TEST_CASE(
     CHECK(says([&] { (void)to_root<double>(x, 0, into(y)); },
                "to_root: the result of the call is not one tensor"));
     CHECK(to_host<double>(y) == before);
+  });
+}
+
+TEST_CASE("a typed call takes the same options as a dynamic one") {
+  using Careful = Strict<Grid>;
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = from_function<Real<data, model>>(mesh, {6, 8}, Ramp{});
+    const auto says = [&](const auto& call, const char* part) {
+      return text_of(call).find(part) != std::string::npos;
+    };
+    // A destination: of one operator, of several, and of a map that reads it.
+    const auto rolled = zeros_like(x);
+    const void* const memory = rolled.core().data();
+    const auto same = roll<0>(x, 1, into(rolled));
+    CHECK(same.core().storage() == rolled.core().storage());
+    CHECK(rolled.core().data() == memory);
+    CHECK(to_host(rolled) == to_host(roll<0>(x, 1)));
+    const Real<data> rows = zeros<Real<data>>(mesh, 6);
+    (void)variance<"ij->i">(x, 1, into(rows));
+    CHECK(to_host(rows) == to_host(variance<"ij->i">(x, 1)));
+    (void)logsumexp<"ij->i">(x, into(rows));
+    CHECK(to_host(rows) == to_host(logsumexp<"ij->i">(x)));
+    (void)norm<1, "ij->i">(x, into(rows));
+    CHECK(to_host(rows) == to_host(norm<1, "ij->i">(x)));
+    const auto z = from_function<Real<data, model>>(mesh, {6, 8}, Ramp{});
+    (void)maximum(z, -1.0 * x, into(z));
+    CHECK(to_host(z) == to_host(maximum(x, -1.0 * x)));
+    CHECK(says([&] { (void)sum<"ij->i">(x, into(rolled)); }, "the result is double 6"));
+    CHECK(says([&] { (void)top_k<"ij", 'j'>(x, 2, into(z)); }, "is not one tensor"));
+    // A contract, beside the one of its type.
+    CHECK(says([&] { (void)sum<"ij->i">(x, Contract::nothing()); }, "accepts Only<>"));
+    CHECK(says([&] { (void)sum<"ij->i", Deduced, Only<all_reduces<>>>(x, Contract::nothing()); },
+               "accepts Only<>"));
+    CHECK(to_host(sum<"ij->i">(x, contract_of<Grid, Only<all_reduces<model>>>())) ==
+          to_host(sum<"ij->i">(x)));
+    // The sharding of its type, or none.
+    CHECK(to_host(roll<0>(x, 1, x.sharding())) == to_host(rolled));
+    CHECK(says(
+        [&] {
+          (void)roll<0>(x, 1, Sharding{{}, {1}});
+        },
+        "roll: the call asks for a result that is sharded P<_,model>, and its type says "
+        "P<data,model>"));
+    // Parts of one kind are refused, and a sharding where none is to choose.
+    const Sharding whole{{}, {}};
+    const DynamicTensor d = x;
+    CHECK(says([&] { (void)roll(d, 1, 0, {whole, CallOptions(whole)}); }, "twice"));
+    CHECK(says([&] { (void)reshard(d, whole, whole); }, "reshard: the call is given the sharding"));
+    // All at once, where the mesh is strict.
+    const auto strict = make_mesh<Careful>(world, 2, 2);
+    const DynamicTensor s =
+        from_function<ShardedTensor<double, Careful, P<data, model>>>(strict, {6, 8}, Ramp{});
+    const DynamicTensor y = zeros<double>(strict, {8, 6}, whole);
+    (void)transpose("ij->ji", s, {into(y), whole, Contract{}});
+    CHECK(to_host<double>(y) == to_host<double>(transpose("ij->ji", s)));
+    CHECK(says([&] { (void)transpose("ij->ji", s, whole); }, "the mesh is strict"));
   });
 }
 

@@ -152,7 +152,7 @@ struct SomeFunction {
         const Sharding made = some_sharding(r, 2, axes);
         const DynamicTensor product = r.below(2) == 0
                                           ? einsum("ij,jk->ik", x, y, made)
-                                          : einsum("ij,jk->ik", x, y, made, needs_of(x, y, made));
+                                          : einsum("ij,jk->ik", x, y, {made, needs_of(x, y, made)});
         to = map_dynamic<double>("ij->ij", Times{3}, out, product);
         return;
       }
@@ -171,10 +171,11 @@ struct SomeFunction {
         if (apart) reshard_into(y, x);
         return;
       case 11:
-        to = map_dynamic<double>("ij->ij", Times{2}, out, cumulative<Sum>("ij", letter, x, out));
+        to =
+            map_dynamic<double>("ij->ij", Times{2}, out, cumulative<Sum>("ij", letter, x, {}, out));
         return;
       case 12:
-        to = sort("ij", letter, x, out);
+        to = sort("ij", letter, x, {}, out);
         return;
       case 13:
         to = roll(x, r.below(9) - 4, dim, out);
@@ -215,7 +216,7 @@ struct SomeFunction {
       }
       case 21:
         to = map_dynamic<double>("ij,ij->ij", AddRest{}, out, x,
-                                 doubles(argsort("ij", letter, x, out)));
+                                 doubles(argsort("ij", letter, x, {}, out)));
         return;
       case 22:
         if (x.extents()[1] == y.extents()[1])
@@ -287,7 +288,7 @@ struct SomeFunction {
       }
       case 35: {  // sorted by keys, with what is sorted beside them
         if (!alike) return;
-        const auto sorted = sort_by_key("ij", letter, {x, y}, some_sharding(r, 2, axes));
+        const auto sorted = sort_by_key("ij", letter, {x, y}, {}, some_sharding(r, 2, axes));
         to = map_dynamic<double>("ij,ij->ij", AddRest{}, out, sorted[0], sorted[1]);
         return;
       }
@@ -332,28 +333,26 @@ struct SomeGradient {
     };
     if (r.chance(40)) copies.push_back(reshard(r.of(copies), some_sharding(r, 2, axes)));
     const DynamicTensor v = r.of(copies);
-    const std::optional<Sharding> out =
-        r.chance(50) ? std::optional(some_sharding(r, 2, axes)) : std::nullopt;
+    const Sharding to = r.chance(50) ? some_sharding(r, 2, axes) : v.sharding();
     const char letter = r.of<char>({'i', 'j'});
-    const Sharding to = out.value_or(v.sharding());
     switch (r.below(9)) {
       case 0:
-        return weighed("ij,ij->", layer_norm<double>(v, s, s, 0.5, out));
+        return weighed("ij,ij->", layer_norm<double>(v, s, s, 0.5, to));
       case 1:
-        return weighed("ij,ij->", rms_norm<double>(v, s, 0.5, out));
+        return weighed("ij,ij->", rms_norm<double>(v, s, 0.5, to));
       case 2: {
         const auto [mean, variance] =
-            mean_and_variance<double>("ij->i", v, some_sharding(r, 1, axes));
+            mean_and_variance<double>("ij->i", v, 0, some_sharding(r, 1, axes));
         return weighed("i,i->", mean) + weighed("i,i->", variance);
       }
       case 3:
         return weighed("ij,ij->", top_k("ij", letter, v, 3, to).values);
       case 4:
-        return weighed("ij,ij->", sort("ij", letter, v, to));
+        return weighed("ij,ij->", sort("ij", letter, v, {}, to));
       case 5: {
         const DynamicTensor keys =
             from_function<double>(mesh, v.extents(), some_sharding(r, 2, axes), Numbered{7});
-        return weighed("ij,ij->", sort_by_key("ij", letter, {keys, v}, to)[1]);
+        return weighed("ij,ij->", sort_by_key("ij", letter, {keys, v}, {}, to)[1]);
       }
       case 6:
         return weighed("ij,ij->", softmax<double>("ij", letter, v * 0.1, to));

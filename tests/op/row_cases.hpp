@@ -64,15 +64,15 @@ template <class T> class RowCases {
       const char letter = terms.result[along];
       if constexpr (std::is_same_v<T, std::int64_t>)
         if (by_function)
-          return associative_scan(labels, letter, Compose{}, T{0}, input, out, options);
+          return associative_scan(labels, letter, Compose{}, T{0}, input, options, out);
       // Wider sums of integers: integer_sums.loopback.cpp.
       using Running = std::conditional_t<IntegerElement<T>, As<Product, T>, Product>;
       using Added = std::conditional_t<IntegerElement<T>, As<Sum, T>, Sum>;
       if (kind == Reduction::product)
-        return cumulative<Running>(labels, letter, input, out, options);
-      if (kind == Reduction::max) return cumulative<Max>(labels, letter, input, out, options);
-      if (kind == Reduction::min) return cumulative<Min>(labels, letter, input, out, options);
-      return cumulative<Added>(labels, letter, input, out, options);
+        return cumulative<Running>(labels, letter, input, options, out);
+      if (kind == Reduction::max) return cumulative<Max>(labels, letter, input, options, out);
+      if (kind == Reduction::min) return cumulative<Min>(labels, letter, input, options, out);
+      return cumulative<Added>(labels, letter, input, options, out);
     };
     const double n = static_cast<double>(max_of(1, x.extents[along]));
     const double largest =
@@ -113,7 +113,7 @@ template <class T> class RowCases {
     const std::string labels = to_text(terms.result);
     const DynamicTensor input = stored(x, 1);
     return trial<T>("running log-sum-exp of " + labels + " along " + terms.result[along], x, out)(
-        [&] { return cumulative<LogSumExp>(labels, terms.result[along], input, out, options); },
+        [&] { return cumulative<LogSumExp>(labels, terms.result[along], input, options, out); },
         detail::plan_scan_as(x.type, terms.result, along, Reduction::none, options, x, out, shape_,
                              mesh_->process(), within_.options(mesh_)),
         expected,

@@ -117,8 +117,8 @@ template <class T> void sums_of(const ProcessMesh<Grid>& mesh) {
   const DynamicTensor d(q);
   const auto typed = [](const DynamicTensor& t) { return Tensor<T, data>(t.core()); };
   near("dynamic sum", typed(reduce<Sum>("ij->i", d)), sums, 1);
-  near("dynamic variance", typed(variance<T>("ij->i", d, {}, 1)), spreads, 1);
-  near("dynamic deviation", typed(standard_deviation<T>("ij->i", d, {}, 1)), deviations, 1);
+  near("dynamic variance", typed(variance<T>("ij->i", d, 1)), spreads, 1);
+  near("dynamic deviation", typed(standard_deviation<T>("ij->i", d, 1)), deviations, 1);
   near("dynamic norm 1", typed(norm<1, T>("ij->i", d)), sums, 1);
   near("dynamic log-sum-exp", typed(logsumexp<T>("ij->i", d)), logs, 10);
   near("dynamic softmax", Tensor<T, data, model>(softmax<T>("ij", 'j', d).core()), soft, 1e-3);

@@ -143,7 +143,7 @@ TEST_CASE("what is refused, with its numbers") {
                          doctest::Contains("complex numbers have no largest"), UsageError);
     CHECK_THROWS_WITH_AS((void)tessera::sort("ab", 'b', open), doctest::Contains("unfinished"),
                          ShardingError);
-    CHECK_THROWS_WITH_AS((void)tessera::sort("ab", 'b', x, open.sharding()),
+    CHECK_THROWS_WITH_AS((void)tessera::sort("ab", 'b', x, {}, open.sharding()),
                          doctest::Contains("unfinished"), ShardingError);
     CHECK_THROWS_WITH_AS((void)tessera::sort("abc", 'b', x),
                          doctest::Contains("another number of dimensions"), ShapeError);

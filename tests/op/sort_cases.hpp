@@ -154,13 +154,13 @@ struct SortCase {
     };
     switch (what) {
       case What::sort:
-        return {tessera::sort(labels, letter, tensors[0], out, options)};
+        return {tessera::sort(labels, letter, tensors[0], options, out)};
       case What::argsort:
-        return {argsort(labels, letter, tensors[0], out, options)};
+        return {argsort(labels, letter, tensors[0], options, out)};
       case What::with_positions:
-        return both(sort_with_indices(labels, letter, tensors[0], out, options));
+        return both(sort_with_indices(labels, letter, tensors[0], options, out));
       case What::by_key:
-        return sort_by_key(labels, letter, tensors, out, options);
+        return sort_by_key(labels, letter, tensors, options, out);
       case What::top_k:
         return both(top_k(labels, letter, tensors[0], k, out));
       case What::bottom_k:

@@ -22,7 +22,7 @@ struct StopGradient {
 /// Returns x, through which no gradient passes. Communication: none. Collective over the mesh.
 /// Throws nothing of its own.
 template <detail::AnyTensor A>
-auto stop_gradient(const A& x, const detail::CallOf<A>& call = Where::here()) {
+auto stop_gradient(const A& x, const CallOptions& call = Where::here()) {
   return detail::apply(fn::StopGradient{}, call, x);
 }
 

@@ -169,7 +169,8 @@ void reduce_into(Y& y, const X& x, Where where = Where::here()) {
   static_assert(!Typed::sound || std::is_same_v<typename Typed::result, TensorOf<Y>>,
                 "[tessera] the destination of a reduction has another element type, mesh or number "
                 "of dimensions than its result; give a tensor of the result's type");
-  (void)detail::run_reduce<Named, Typed, Bound>(x, E.view(), where, detail::into(y.core()));
+  (void)detail::run_reduce<Named, Typed>(x, {E.view(), where, detail::bound<Typed, Bound>()},
+                                         detail::into(y.core()));
 }
 
 /// Writes x with its dimensions reordered to y, under y's spec. Collective over the mesh.

@@ -35,23 +35,10 @@ template <class Kind, class T> void use_reduction() {
   }
 }
 
-template <class Kind, class Typed, class Bound, class A>
-TensorCore run_reduce(const A& x, std::string_view label, Where where, const Extras& extras = {}) {
+template <class Kind, class Typed, class A>
+TensorCore run_reduce(const A& x, CallSite site, const Extras& extras = {}) {
   use_reduction<Kind, typename A::value_type>();
-  return run({Typed::operation, {&x.core()}, {label, where, bound<Typed, Bound>()}, extras});
-}
-
-/// The same with everything known at run time; without `out` it is deduced.
-template <class Kind>
-TensorCore run_reduce(std::string_view equation, const TensorCore& x, const Sharding* out,
-                      CallSite site, const Extras& extras = {}) {
-  if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
-    use_tensors_of_sums();
-  if constexpr (Kind::reduction == Reduction::product) use_running_products_of<void>();
-  if constexpr (is_deterministic<Kind>) use_element<std::int64_t>();
-  ops::Reduce operation = reduction_of<Kind>(parse(equation), {x.desc()});
-  operation.out = out != nullptr ? *out : operation.deduced({x.desc()});
-  return run({operation, {&x}, site, extras});
+  return run({Typed::operation, {&x.core()}, site, extras});
 }
 }  // namespace detail
 
@@ -63,80 +50,81 @@ TensorCore run_reduce(std::string_view equation, const TensorCore& x, const Shar
 /// dimensions: all-reduce, or reduce-scatter where `Out` uses them; none when no reduced dimension
 /// is split. Collective over the mesh. Throws ShapeError where one letter has two extents.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-typename detail::TypedReduce<Kind, E, Out, A>::result reduce(const A& x,
-                                                             Where where = Where::here()) {
+typename detail::TypedReduce<Kind, E, Out, A>::result reduce(
+    const A& x, const CallOptions& call = Where::here()) {
   using Typed = detail::TypedReduce<Kind, E, Out, A>;
-  return typename Typed::result(detail::run_reduce<Kind, Typed, Bound>(x, E.view(), where));
+  return typename Typed::result(
+      detail::run_reduce<Kind, Typed>(x, detail::typed_site<Typed, Bound>(E.view(), call)));
 }
 
 /// Returns x, (b, s, v) with "bsv->bs", reduced to the dimensions that E keeps, (b, s):
 /// reduce<Kind, E, Out> by name. Communication, errors: as reduce. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto sum(const A& x, Where where = Where::here()) {
-  return reduce<Sum, E, Out, Bound>(x, where);
+auto sum(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Sum, E, Out, Bound>(x, call);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto mean(const A& x, Where where = Where::here()) {
-  return reduce<Mean, E, Out, Bound>(x, where);
+auto mean(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Mean, E, Out, Bound>(x, call);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto max(const A& x, Where where = Where::here()) {
-  return reduce<Max, E, Out, Bound>(x, where);
+auto max(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Max, E, Out, Bound>(x, call);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto min(const A& x, Where where = Where::here()) {
-  return reduce<Min, E, Out, Bound>(x, where);
+auto min(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Min, E, Out, Bound>(x, call);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto product(const A& x, Where where = Where::here()) {
-  return reduce<Product, E, Out, Bound>(x, where);
+auto product(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Product, E, Out, Bound>(x, call);
 }
 /// Returns, for bool elements, whether any is true, or all are: of the shape that E says.
 /// Communication, errors: as reduce. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto any(const A& x, Where where = Where::here()) {
-  return reduce<Any, E, Out, Bound>(x, where);
+auto any(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Any, E, Out, Bound>(x, call);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto all(const A& x, Where where = Where::here()) {
-  return reduce<All, E, Out, Bound>(x, where);
+auto all(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<All, E, Out, Bound>(x, call);
 }
 
 /// Returns the reduction of x, of any shape, over all its dimensions: a scalar tensor, the same on
 /// every process. Communication: an all-reduce of one element over the axes that split x. Errors:
 /// as reduce. Collective over the mesh.
-template <TypedTensor A> auto sum(const A& x, Where where = Where::here()) {
-  return reduce<Sum, detail::total_equation(A::rank)>(x, where);
+template <TypedTensor A> auto sum(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Sum, detail::total_equation(A::rank)>(x, call);
 }
-template <TypedTensor A> auto mean(const A& x, Where where = Where::here()) {
-  return reduce<Mean, detail::total_equation(A::rank)>(x, where);
+template <TypedTensor A> auto mean(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Mean, detail::total_equation(A::rank)>(x, call);
 }
-template <TypedTensor A> auto max(const A& x, Where where = Where::here()) {
-  return reduce<Max, detail::total_equation(A::rank)>(x, where);
+template <TypedTensor A> auto max(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Max, detail::total_equation(A::rank)>(x, call);
 }
-template <TypedTensor A> auto min(const A& x, Where where = Where::here()) {
-  return reduce<Min, detail::total_equation(A::rank)>(x, where);
+template <TypedTensor A> auto min(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Min, detail::total_equation(A::rank)>(x, call);
 }
-template <TypedTensor A> auto product(const A& x, Where where = Where::here()) {
-  return reduce<Product, detail::total_equation(A::rank)>(x, where);
+template <TypedTensor A> auto product(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Product, detail::total_equation(A::rank)>(x, call);
 }
-template <TypedTensor A> auto any(const A& x, Where where = Where::here()) {
-  return reduce<Any, detail::total_equation(A::rank)>(x, where);
+template <TypedTensor A> auto any(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<Any, detail::total_equation(A::rank)>(x, call);
 }
-template <TypedTensor A> auto all(const A& x, Where where = Where::here()) {
-  return reduce<All, detail::total_equation(A::rank)>(x, where);
+template <TypedTensor A> auto all(const A& x, const CallOptions& call = Where::here()) {
+  return reduce<All, detail::total_equation(A::rank)>(x, call);
 }
 
-/// The same with everything known at run time; without `out` it is deduced. `call`: a Contract.
-template <class Kind>
-DynamicTensor reduce(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                     const CallOptions& call = Where::here()) {
-  return DynamicTensor(detail::run_reduce<Kind>(equation, x.core(), &out, call.site(equation)));
-}
+/// The same with everything known at run time; without a sharding it is deduced.
 template <class Kind>
 DynamicTensor reduce(std::string_view equation, const DynamicTensor& x,
                      const CallOptions& call = Where::here()) {
-  return DynamicTensor(detail::run_reduce<Kind>(equation, x.core(), nullptr, call.site(equation)));
+  if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
+    detail::use_tensors_of_sums();
+  if constexpr (Kind::reduction == Reduction::product) detail::use_running_products_of<void>();
+  if constexpr (detail::is_deterministic<Kind>) detail::use_element<std::int64_t>();
+  return detail::run_dynamic(equation, call,
+                             detail::reduction_of<Kind>(parse(equation), {x.desc()}), {&x.core()});
 }
 
 }  // namespace tessera

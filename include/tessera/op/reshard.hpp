@@ -43,10 +43,10 @@ template <class A> struct FinishedSpec {
 /// dynamic tensor ShardingError where `to` does not fit x or its mesh.
 template <class S, class Bound = NoContract, TypedTensor A>
   requires(!TypedTensor<S>)
-typename detail::TypedReshard<S, A>::result reshard(const A& x, Where where = Where::here()) {
+typename detail::TypedReshard<S, A>::result reshard(const A& x,
+                                                    const CallOptions& call = Where::here()) {
   using Typed = detail::TypedReshard<S, A>;
-  return typename Typed::result(detail::run(
-      {Typed::operation, {&x.core()}, {"reshard", where, detail::bound<Typed, Bound>()}}));
+  return detail::run_typed<Typed, Bound>("reshard", call, Typed::operation, {&x.core()});
 }
 inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
                              const CallOptions& call = Where::here()) {
@@ -56,20 +56,21 @@ inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
 /// Returns x, (n, m, ...), whole on every process. Communication: an all-gather over the axes that
 /// split it, after an all-reduce over those over which it is unfinished; none where there are none.
 /// Errors: as reshard. Collective over the mesh.
-template <TypedTensor A> auto replicate(const A& x, Where where = Where::here()) {
-  return reshard<detail::spec_of<typename A::mesh_type, detail::ReplicatedSpec<A::rank>>>(x, where);
+template <TypedTensor A> auto replicate(const A& x, const CallOptions& call = Where::here()) {
+  return reshard<detail::spec_of<typename A::mesh_type, detail::ReplicatedSpec<A::rank>>>(x, call);
 }
 /// Returns x, (n, m, ...), with its Unreduced values finished, under its own dimensions' spec: x
 /// itself where there are none. Communication: an all-reduce over the axes over which it is
 /// unfinished. Errors: as reshard. Collective over the mesh.
 template <class Bound = NoContract, TypedTensor A>
-auto finish(const A& x, Where where = Where::here()) {
-  return reshard<detail::spec_of<typename A::mesh_type, detail::FinishedSpec<A>>, Bound>(x, where);
+auto finish(const A& x, const CallOptions& call = Where::here()) {
+  return reshard<detail::spec_of<typename A::mesh_type, detail::FinishedSpec<A>>, Bound>(x, call);
 }
 /// Returns x, (n, m, ...), split along dimension D over `Split` (an axis or Axes<...>), the other
 /// dimensions whole. Communication, errors: as reshard; none where x is whole. Collective over the
 /// mesh.
-template <int D, class Split, TypedTensor A> auto split(const A& x, Where where = Where::here()) {
+template <int D, class Split, TypedTensor A>
+auto split(const A& x, const CallOptions& call = Where::here()) {
   static_assert(
       D >= 0 && D < A::rank,
       "[tessera] split names a dimension that the tensor does not have; dimensions count from 0");
@@ -77,8 +78,7 @@ template <int D, class Split, TypedTensor A> auto split(const A& x, Where where 
   static_assert(detail::demand_spec<M, P<Split>>());
   if constexpr (D >= 0 && D < A::rank)
     return reshard<
-        detail::spec_of<M, typename detail::SplitSpec<D, Split>::template On<M, A::rank>>>(x,
-                                                                                           where);
+        detail::spec_of<M, typename detail::SplitSpec<D, Split>::template On<M, A::rank>>>(x, call);
   else
     return detail::Unknown<A>();
 }

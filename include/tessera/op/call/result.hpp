@@ -88,6 +88,13 @@ template <class Call, class C> constexpr Contract free_bound() {
     return *bound<Call, C>();
 }
 
+/// Stands for every call on mesh M that no contract binds, so that bound is instantiated once for
+/// all of them.
+template <class M> struct AnyTyped { using mesh = M; };
+template <class Call, class C>
+using Held = typename Choose<contract_of<typename Call::mesh, C>().bounded()>::template type<
+    Call, AnyTyped<typename Call::mesh>>;
+
 [[noreturn]] inline void throw_other_sharding(const Sharding& out, const Sharding& promised,
                                               const AxisNames& names, CallSite site) {
   throw ShardingError(std::string(site.label) + ": the call asks for a result that is sharded " +
@@ -97,20 +104,24 @@ template <class Call, class C> constexpr Contract free_bound() {
                           "it there, or call it on dynamic tensors",
                       site.where);
 }
-/// Returns a typed call as operators take it, under the name that messages give it: held to its
-/// type's contract `C` and to the one that it is given. Throws ShardingError when it is given
-/// another sharding than its type has.
-template <class Call, class C>
-CallSite typed_site(std::string_view label, const CallOptions& options) {
+/// Returns a typed call as operators take it, under the name that messages give it: held to `own`,
+/// its type's contract, and to the one that it is given. Throws ShardingError when it is given
+/// another sharding than `promised`, its type's.
+inline CallSite typed_site(std::string_view label, const CallOptions& options,
+                           const std::optional<Contract>& own, const Sharding& promised,
+                           AxisNames (*names)()) {
   CallSite site = options.sharded_site(label);
-  const std::optional<Contract> own = bound<Call, C>();
   if (own && site.contract)
     site.contract = Contract::from_bits(own->bits() & site.contract->bits());
   else if (own)
     site.contract = own;
-  if (options.out() != nullptr && !(*options.out() == Call::value))
-    throw_other_sharding(*options.out(), Call::value, Call::mesh::names(), site);
+  if (options.out() != nullptr && !(*options.out() == promised))
+    throw_other_sharding(*options.out(), promised, names(), site);
   return site;
+}
+template <class Call, class C>
+CallSite typed_site(std::string_view label, const CallOptions& options) {
+  return typed_site(label, options, bound<Held<Call, C>, C>(), Call::value, &Call::mesh::names);
 }
 /// Returns the same of a typed call whose result is not one tensor. Throws UsageError when it has a
 /// destination.
@@ -153,13 +164,6 @@ template <class Call> Sharding result_sharding(const OperandList& operands) {
   else
     return Call::operation.out;
 }
-
-/// Stands for every call on mesh M that no contract binds, so that bound is instantiated once for
-/// all of them.
-template <class M> struct AnyTyped { using mesh = M; };
-template <class Call, class C>
-using Held = typename Choose<contract_of<typename Call::mesh, C>().bounded()>::template type<
-    Call, AnyTyped<typename Call::mesh>>;
 
 }  // namespace detail
 }  // namespace tessera

@@ -86,40 +86,39 @@ template <class F = fn::Negate> DynamicTensor operator-(const detail::PlacedTens
 /// would be no element.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto maximum(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto maximum(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::Maximum{}, call, a, b);
 }
 /// The smaller of two; NaN if either is. A number may lie above all that the type of integers
 /// holds.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto minimum(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto minimum(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::Minimum{}, call, a, b);
 }
 /// a - floor(a / b) b, with the sign of b.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto remainder(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto remainder(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::Remainder{}, call, a, b);
 }
 /// a to the b.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto pow(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto pow(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::Pow{}, call, a, b);
 }
 /// The absolute value; of the least integer itself, of complex elements the size, which is real.
-template <detail::AnyTensor A> auto abs(const A& x, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A> auto abs(const A& x, const CallOptions& call = Where::here()) {
   return detail::apply(fn::Abs{}, call, x);
 }
 /// x times x
-template <detail::AnyTensor A>
-auto square(const A& x, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A> auto square(const A& x, const CallOptions& call = Where::here()) {
   return detail::apply(fn::Square{}, call, x);
 }
 /// 1 / x
 template <detail::AnyTensor A>
-auto reciprocal(const A& x, const detail::CallOf<A>& call = Where::here()) {
+auto reciprocal(const A& x, const CallOptions& call = Where::here()) {
   return detail::apply(fn::Reciprocal{}, call, x);
 }
 

@@ -17,7 +17,7 @@ namespace tessera {
 /// the range of an integer saturate, and NaN becomes 0. Communication: none. Collective over the
 /// mesh. Throws nothing of its own.
 template <Element U, detail::AnyTensor A>
-auto cast(const A& x, const detail::CallOf<A>& call = Where::here()) {
+auto cast(const A& x, const CallOptions& call = Where::here()) {
   return detail::apply(fn::Cast<U>{}, call, x);
 }
 

@@ -14,27 +14,24 @@
 namespace tessera {
 
 /// Returns the real parts, a tensor of float or double.
-template <detail::AnyTensor A>
-auto real(const A& z, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A> auto real(const A& z, const CallOptions& call = Where::here()) {
   return detail::apply(fn::Real{}, call, z);
 }
 /// Returns the imaginary parts.
-template <detail::AnyTensor A>
-auto imag(const A& z, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A> auto imag(const A& z, const CallOptions& call = Where::here()) {
   return detail::apply(fn::Imag{}, call, z);
 }
 /// Returns the conjugates, a complex tensor.
-template <detail::AnyTensor A>
-auto conj(const A& z, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A> auto conj(const A& z, const CallOptions& call = Where::here()) {
   return detail::apply(fn::Conj{}, call, z);
 }
 /// Returns the angles, in (-pi, pi].
-template <detail::AnyTensor A> auto arg(const A& z, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A> auto arg(const A& z, const CallOptions& call = Where::here()) {
   return detail::apply(fn::Arg{}, call, z);
 }
 /// Returns the complex tensor of two real ones. Throws ShapeError when extents disagree.
 template <detail::AnyTensor A, detail::AnyTensor B>
-auto make_complex(const A& re, const B& im, const detail::CallOf<A, B>& call = Where::here()) {
+auto make_complex(const A& re, const B& im, const CallOptions& call = Where::here()) {
   return detail::apply(fn::MakeComplex{}, call, re, im);
 }
 

@@ -18,55 +18,55 @@ namespace tessera {
 /// integers. One of them may be a scalar.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto logical_and(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto logical_and(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::LogicalAnd{}, call, a, b);
 }
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto logical_or(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto logical_or(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::LogicalOr{}, call, a, b);
 }
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto logical_xor(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto logical_xor(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::LogicalXor{}, call, a, b);
 }
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto bitwise_and(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto bitwise_and(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::BitwiseAnd{}, call, a, b);
 }
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto bitwise_or(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto bitwise_or(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::BitwiseOr{}, call, a, b);
 }
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto bitwise_xor(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto bitwise_xor(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::BitwiseXor{}, call, a, b);
 }
 /// a times 2^b, wrapping; 0 where b is negative or as large as the element has bits.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto bitwise_left_shift(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto bitwise_left_shift(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::ShiftLeft{}, call, a, b);
 }
 /// floor(a / 2^b); where b is negative or as large as the element has bits: 0, or -1 for negative
 /// a.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
-auto bitwise_right_shift(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+auto bitwise_right_shift(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::ShiftRight{}, call, a, b);
 }
 /// Whether an element, a bool, is false.
 template <detail::AnyTensor A>
-auto logical_not(const A& x, const detail::CallOf<A>& call = Where::here()) {
+auto logical_not(const A& x, const CallOptions& call = Where::here()) {
   return detail::apply(fn::LogicalNot{}, call, x);
 }
 /// The bits of integers, each the other way round.
 template <detail::AnyTensor A>
-auto bitwise_not(const A& x, const detail::CallOf<A>& call = Where::here()) {
+auto bitwise_not(const A& x, const CallOptions& call = Where::here()) {
   return detail::apply(fn::BitwiseNot{}, call, x);
 }
 

@@ -69,14 +69,12 @@ template <class E, class Out, class F, class Arguments, TypedTensor... A>
 using TypedMap = Typed<MapBy<E, F, Arguments, A...>, Out, A...>;
 
 template <class Call, class Bound = NoContract, class F, class... A>
-typename Call::result run_map(const F& f, Where where, const A&... x) {
+typename Call::result run_map(const F& f, const CallOptions& call, const A&... x) {
   using R = typename Call::type;
   if constexpr (Call::by::function::callable)
-    return typename Call::result(
-        detail::run({Call::operation,
-                     {&x.core()...},
-                     {function_name<F>(), where, bound<Call, Bound>()},
-                     {.kernel = MapRunner<R, F, typename A::value_type...>::kernel(f)}}));
+    return run_typed<Call, Bound>(
+        function_name<F>(), call, Call::operation, {&x.core()...},
+        {.kernel = MapRunner<R, F, typename A::value_type...>::kernel(f)});
   else
     return {};
 }
@@ -92,18 +90,16 @@ inline void place_result(const Terms& terms, const OperandList& operands, const 
 }
 
 template <class Call, class Bound = NoContract, class F, class... A>
-typename Call::result run_map_with_index(const F& f, Where where, const A&... x) {
+typename Call::result run_map_with_index(const F& f, const CallOptions& call, const A&... x) {
   using R = typename Call::type;
   const OperandList operands{&x.core()...};
   PlacedFunction<F> placed{f, {}, {}};
   place_result(Call::operation.terms, operands, result_sharding<Call>(operands), placed.offset,
                placed.extents);
   if constexpr (Call::by::function::callable)
-    return typename Call::result(
-        detail::run({Call::operation,
-                     operands,
-                     {function_name<F>(), where, bound<Call, Bound>()},
-                     {.kernel = IndexRunner<R, F, typename A::value_type...>::kernel(placed)}}));
+    return run_typed<Call, Bound>(
+        function_name<F>(), call, Call::operation, operands,
+        {.kernel = IndexRunner<R, F, typename A::value_type...>::kernel(placed)});
   else
     return {};
 }
@@ -114,8 +110,9 @@ using MapResult = typename TypedMap<E, Out, F, Arguments, A...>::result;
 /// A named function of tensors, from the right: what op/elements/functions.hpp and its siblings
 /// call.
 template <class F, TypedTensor... A>
-MapResult<FromTheRight, Deduced, F, Elements, A...> apply(const F& f, Where where, const A&... x) {
-  return run_map<TypedMap<FromTheRight, Deduced, F, Elements, A...>>(f, where, x...);
+MapResult<FromTheRight, Deduced, F, Elements, A...> apply(const F& f, const CallOptions& call,
+                                                          const A&... x) {
+  return run_map<TypedMap<FromTheRight, Deduced, F, Elements, A...>>(f, call, x...);
 }
 }  // namespace detail
 
@@ -127,22 +124,22 @@ MapResult<FromTheRight, Deduced, F, Elements, A...> apply(const F& f, Where wher
 /// is gathered. Collective over the mesh. Throws ShapeError when extents disagree.
 template <class Bound = NoContract, class F, TypedTensor A>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A> map(
-    const F& f, const A& x, Where where = Where::here()) {
+    const F& f, const A& x, const CallOptions& call = Where::here()) {
   return detail::run_map<detail::TypedMap<detail::FromTheRight, Deduced, F, detail::Elements, A>,
-                         Bound>(f, where, x);
+                         Bound>(f, call, x);
 }
 template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A, B> map(
-    const F& f, const A& x, const B& y, Where where = Where::here()) {
+    const F& f, const A& x, const B& y, const CallOptions& call = Where::here()) {
   return detail::run_map<detail::TypedMap<detail::FromTheRight, Deduced, F, detail::Elements, A, B>,
-                         Bound>(f, where, x, y);
+                         Bound>(f, call, x, y);
 }
 template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B, TypedTensor C>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C> map(
-    const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
+    const F& f, const A& x, const B& y, const C& z, const CallOptions& call = Where::here()) {
   return detail::run_map<
       detail::TypedMap<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C>, Bound>(
-      f, where, x, y, z);
+      f, call, x, y, z);
 }
 /// More operands are a pack, which the place of the call cannot follow in C++; at() goes first.
 template <class Bound = NoContract, class F, TypedTensor... A>
@@ -154,24 +151,24 @@ detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A...> map(
 }
 /// The same by letters: map<"bsv,bs->bsv">(f, x, y); `Out` may name the spec of the result.
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A>
-detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A> map(const F& f, const A& x,
-                                                                     Where where = Where::here()) {
+detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A> map(
+    const F& f, const A& x, const CallOptions& call = Where::here()) {
   return detail::run_map<detail::TypedMap<detail::Named<E>, Out, F, detail::Elements, A>, Bound>(
-      f, where, x);
+      f, call, x);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
           TypedTensor B>
 detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A, B> map(
-    const F& f, const A& x, const B& y, Where where = Where::here()) {
+    const F& f, const A& x, const B& y, const CallOptions& call = Where::here()) {
   return detail::run_map<detail::TypedMap<detail::Named<E>, Out, F, detail::Elements, A, B>, Bound>(
-      f, where, x, y);
+      f, call, x, y);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
           TypedTensor B, TypedTensor C>
 detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A, B, C> map(
-    const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
+    const F& f, const A& x, const B& y, const C& z, const CallOptions& call = Where::here()) {
   return detail::run_map<detail::TypedMap<detail::Named<E>, Out, F, detail::Elements, A, B, C>,
-                         Bound>(f, where, x, y, z);
+                         Bound>(f, call, x, y, z);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
@@ -184,24 +181,25 @@ detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A...> map(const F&
 /// Communication: as map. Collective over the mesh. Throws ShapeError when extents disagree.
 template <class Bound = NoContract, class F, TypedTensor A>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A> map_with_index(
-    const F& f, const A& x, Where where = Where::here()) {
+    const F& f, const A& x, const CallOptions& call = Where::here()) {
   return detail::run_map_with_index<
       detail::TypedMap<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A>, Bound>(
-      f, where, x);
+      f, call, x);
 }
 template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B> map_with_index(
-    const F& f, const A& x, const B& y, Where where = Where::here()) {
+    const F& f, const A& x, const B& y, const CallOptions& call = Where::here()) {
   return detail::run_map_with_index<
       detail::TypedMap<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B>, Bound>(
-      f, where, x, y);
+      f, call, x, y);
 }
 template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B, TypedTensor C>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B, C>
-map_with_index(const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
+map_with_index(const F& f, const A& x, const B& y, const C& z,
+               const CallOptions& call = Where::here()) {
   return detail::run_map_with_index<
       detail::TypedMap<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B, C>, Bound>(
-      f, where, x, y, z);
+      f, call, x, y, z);
 }
 /// More operands are a pack, which the place of the call cannot follow in C++; at() goes first.
 template <class Bound = NoContract, class F, TypedTensor... A>
@@ -215,25 +213,25 @@ detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A.
 /// The same by letters: map_with_index<"qk,k->qk">(f, scores, bias).
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A>
 detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A> map_with_index(
-    const F& f, const A& x, Where where = Where::here()) {
+    const F& f, const A& x, const CallOptions& call = Where::here()) {
   return detail::run_map_with_index<
-      detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A>, Bound>(f, where, x);
+      detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A>, Bound>(f, call, x);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
           TypedTensor B>
 detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A, B> map_with_index(
-    const F& f, const A& x, const B& y, Where where = Where::here()) {
+    const F& f, const A& x, const B& y, const CallOptions& call = Where::here()) {
   return detail::run_map_with_index<
-      detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A, B>, Bound>(f, where,
-                                                                                         x, y);
+      detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A, B>, Bound>(f, call, x,
+                                                                                         y);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
           TypedTensor B, TypedTensor C>
 detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A, B, C> map_with_index(
-    const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
+    const F& f, const A& x, const B& y, const C& z, const CallOptions& call = Where::here()) {
   return detail::run_map_with_index<
       detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A, B, C>, Bound>(
-      f, where, x, y, z);
+      f, call, x, y, z);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)

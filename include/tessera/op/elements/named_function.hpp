@@ -45,13 +45,6 @@ concept EitherOperand = AnyTensor<B> || Scalar<B>;
 template <class A>
 concept OtherOperand = TypedTensor<A> || Scalar<A>;
 
-// The last argument of a call: its place and, with a dynamic operand, a contract.
-template <class A, class B> struct CallFor { using type = Where; };
-template <class B> struct CallFor<DynamicTensor, B> { using type = CallOptions; };
-template <class A> struct CallFor<A, DynamicTensor> { using type = CallOptions; };
-template <> struct CallFor<DynamicTensor, DynamicTensor> { using type = CallOptions; };
-template <class A, class B = A> using CallOf = typename CallFor<A, B>::type;
-
 /// Throws the error of a function for elements that it does not take: "Exp of int32: ...".
 [[noreturn]] inline void throw_not_taken(Rule rule, DType type, CallSite site) {
   throw_broken(rule,
@@ -74,11 +67,12 @@ inline DType common_type(const OperandList& operands, int first, CallSite site) 
 }
 /// Dimensions line up from the right. Not a template, so that it is compiled once.
 inline DynamicTensor map_from_the_right(DType type, Linearity claims, const MapKernel& kernel,
-                                        const OperandList& operands, CallSite site) {
+                                        const OperandList& operands, const Sharding* out,
+                                        CallSite site) {
   FixedVector<int, max_operands> ranks;
   for (const TensorCore* operand : operands) ranks.push_back(operand->rank());
   ops::Map operation{broadcast_terms(ranks), type, claims, {}, false};
-  operation.out = operation.deduced(descs_of(operands));
+  operation.out = out != nullptr ? *out : operation.deduced(descs_of(operands));
   return DynamicTensor(run({operation, operands, site, {.kernel = kernel}}));
 }
 /// The kernel of f for operands whose element types are known when the program runs: one for each
@@ -94,49 +88,56 @@ template <class R, class F, class... T> MapKernel kernel_of_any(const F& f) {
 /// f of tensors of elements T..., which the caller has checked. Throws UsageError where f does not
 /// take them.
 template <class... T, class F>
-DynamicTensor apply_to(const F& f, const OperandList& operands, CallSite site) {
+DynamicTensor apply_to(const F& f, const OperandList& operands, const Sharding* out,
+                       CallSite site) {
   constexpr Rule rule = check_function<F, Elements, T...>().rule;
   if constexpr (rule == Rule::ok) {
     using R = typename FunctionResult<F, Elements, T...>::type;
     use_result_of<R, T...>();
     return map_from_the_right(dtype_of<R>, linearity<F, T...>, kernel_of_any<R, F, T...>(f),
-                              operands, site);
+                              operands, out, site);
   } else {
     throw_not_taken(rule, operands.back()->type(), site);
   }
 }
 /// f = make(T{}) of tensors whose elements T are known when the program runs, all alike.
 template <class Make, AnyTensor... A>
-DynamicTensor apply_made(const Make& make, CallSite site, const A&... x) {
+DynamicTensor apply_made(const Make& make, std::string_view name, const CallOptions& call,
+                         const A&... x) {
+  const CallSite site = call.sharded_site(name);
   const OperandList operands{&x.core()...};
   return with_type(common_type(operands, 0, site), [&](auto zero) {
-    return apply_to<typename Always<decltype(zero), A>::type...>(make(zero), operands, site);
+    return apply_to<typename Always<decltype(zero), A>::type...>(make(zero), operands, call.out(),
+                                                                 site);
   });
 }
 /// A named function of tensors, one of them dynamic.
 template <class F, AnyTensor... A>
   requires(std::same_as<A, DynamicTensor> || ...)
 DynamicTensor apply(const F& f, const CallOptions& call, const A&... x) {
-  return apply_made([&](auto) { return f; }, call.site(function_name<F>()), x...);
+  return apply_made([&](auto) { return f; }, function_name<F>(), call, x...);
 }
 
 template <class F, class A, class B>
   requires TensorAndOther<A, B>
-auto apply_two(const F& f, const CallOf<A, B>& call, const A& a, const B& b) {
+auto apply_two(const F& f, const CallOptions& call, const A& a, const B& b) {
   if constexpr (AnyTensor<A> && AnyTensor<B>) {
     return apply(f, call, a, b);
   } else if constexpr (TypedTensor<A>) {
     using T = typename A::value_type;
-    return apply(typed_beside<F, 1, T>(f, b, {function_name<F>(), call}), call, a);
+    return apply(typed_beside<F, 1, T>(f, b, {function_name<F>(), call.where()}), call, a);
   } else if constexpr (TypedTensor<B>) {
     using T = typename B::value_type;
-    return apply(typed_beside<F, 0, T>(f, a, {function_name<F>(), call}), call, b);
+    return apply(typed_beside<F, 0, T>(f, a, {function_name<F>(), call.where()}), call, b);
   } else {
-    const CallSite site = call.site(function_name<F>());
+    const std::string_view name = function_name<F>();
+    const CallSite site{name, call.where()};
     if constexpr (AnyTensor<A>)
-      return apply_made([&](auto x) { return beside<F, 1, decltype(x)>(f, b, site); }, site, a);
+      return apply_made([&](auto x) { return beside<F, 1, decltype(x)>(f, b, site); }, name, call,
+                        a);
     else
-      return apply_made([&](auto x) { return beside<F, 0, decltype(x)>(f, a, site); }, site, b);
+      return apply_made([&](auto x) { return beside<F, 0, decltype(x)>(f, a, site); }, name, call,
+                        b);
   }
 }
 }  // namespace tessera::detail

@@ -38,16 +38,16 @@ template <class X, class Y> consteval bool demand_equal_ranks() {
 /// mesh. Throws ShapeError when extents disagree.
 template <class Bound = NoContract, TypedTensor X, TypedTensor Y>
   requires(detail::demand_equal_ranks<X, Y>())
-auto dot(const X& x, const Y& y, Where where = Where::here()) {
+auto dot(const X& x, const Y& y, const CallOptions& call = Where::here()) {
   if constexpr (X::rank == Y::rank)
-    return einsum<detail::dot_equation(X::rank), Deduced, Bound>(x, y, where);
+    return einsum<detail::dot_equation(X::rank), Deduced, Bound>(x, y, call);
   else
     return detail::Unknown<X>();
 }
 /// The same with everything known at run time.
 inline DynamicTensor dot(const DynamicTensor& x, const DynamicTensor& y,
                          const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site("dot");
+  const detail::CallSite site = call.sharded_site("dot");
   detail::mesh_of(x.core(), site);
   detail::mesh_of(y.core(), site);
   if (!(x.extents() == y.extents()))

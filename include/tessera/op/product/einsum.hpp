@@ -17,18 +17,20 @@
 namespace tessera {
 namespace detail {
 template <Equation E, class Out, class Bound, TypedTensor... A>
-typename TypedEinsum<E, Out, A...>::result run_einsum(Where where, const A&... a) {
+typename TypedEinsum<E, Out, A...>::result run_einsum(const CallOptions& call, const A&... a) {
   using Typed = TypedEinsum<E, Out, A...>;
   return typename Typed::result(einsum_of_many(Typed::operation, OperandList{&a.core()...},
-                                               {E.view(), where, bound<Typed, Bound>()}));
+                                               typed_site<Typed, Bound>(E.view(), call)));
 }
 
-/// The same with everything known at run time; without `out` it is deduced.
-inline TensorCore run_einsum(std::string_view equation, const OperandList& operands,
-                             const Sharding* out, CallSite site) {
+/// The same with everything known at run time; without a sharding it is deduced.
+inline DynamicTensor run_einsum(std::string_view equation, const OperandList& operands,
+                                const CallOptions& call) {
+  const CallSite site = call.sharded_site(equation);
   ops::Einsum operation{parse(equation)};
-  operation.out = out != nullptr ? *out : operation.deduced(descs_of(operands));
-  return einsum_of_many(operation, operands, site);
+  mesh_of(*operands[0], site);
+  operation.out = call.out() != nullptr ? *call.out() : operation.deduced(descs_of(operands));
+  return DynamicTensor(einsum_of_many(operation, operands, site));
 }
 }  // namespace detail
 
@@ -42,20 +44,22 @@ inline TensorCore run_einsum(std::string_view equation, const OperandList& opera
 /// section 3.3.2 (resharding, accumulating partial results, gathering an operand).
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 typename detail::TypedEinsum<E, Out, A, B>::result einsum(const A& a, const B& b,
-                                                          Where where = Where::here()) {
+                                                          const CallOptions& call = Where::here()) {
   using Typed = detail::TypedEinsum<E, Out, A, B>;
-  return typename Typed::result(
-      detail::run({Typed::operation,
-                   {&a.core(), &b.core()},
-                   {E.view(), where, detail::bound<detail::Held<Typed, Bound>, Bound>()}}));
+  return typename Typed::result(detail::run(
+      {Typed::operation,
+       {&a.core(), &b.core()},
+       detail::typed_site(E.view(), call, detail::bound<detail::Held<Typed, Bound>, Bound>(),
+                          Typed::value, &Typed::mesh::names)}));
 }
 
 /// Returns one tensor with the dimensions summed that the result leaves out, and the others
 /// reordered: with "ijk->ki" x is (i, j, k) and the result (k, i). Communication: that of the sum.
 /// Collective over the mesh. Throws ShapeError where one letter has two extents.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-typename detail::TypedEinsum<E, Out, A>::result einsum(const A& a, Where where = Where::here()) {
-  return detail::run_einsum<E, Out, Bound>(where, a);
+typename detail::TypedEinsum<E, Out, A>::result einsum(const A& a,
+                                                       const CallOptions& call = Where::here()) {
+  return detail::run_einsum<E, Out, Bound>(call, a);
 }
 
 /// Returns the product of three to eight tensors, multiplied two at a time in the order of least
@@ -64,16 +68,15 @@ typename detail::TypedEinsum<E, Out, A>::result einsum(const A& a, Where where =
 /// Collective over the mesh. Throws ShapeError when extents disagree.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           TypedTensor C>
-typename detail::TypedEinsum<E, Out, A, B, C>::result einsum(const A& a, const B& b, const C& c,
-                                                             Where where = Where::here()) {
-  return detail::run_einsum<E, Out, Bound>(where, a, b, c);
+typename detail::TypedEinsum<E, Out, A, B, C>::result einsum(
+    const A& a, const B& b, const C& c, const CallOptions& call = Where::here()) {
+  return detail::run_einsum<E, Out, Bound>(call, a, b, c);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           TypedTensor C, TypedTensor D>
-typename detail::TypedEinsum<E, Out, A, B, C, D>::result einsum(const A& a, const B& b, const C& c,
-                                                                const D& d,
-                                                                Where where = Where::here()) {
-  return detail::run_einsum<E, Out, Bound>(where, a, b, c, d);
+typename detail::TypedEinsum<E, Out, A, B, C, D>::result einsum(
+    const A& a, const B& b, const C& c, const D& d, const CallOptions& call = Where::here()) {
+  return detail::run_einsum<E, Out, Bound>(call, a, b, c, d);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor... A>
   requires(sizeof...(A) >= 5 && sizeof...(A) <= max_operands)
@@ -87,31 +90,16 @@ typename detail::TypedEinsum<E, Out, A...>::result einsum(At at, const A&... a) 
   return detail::run_einsum<E, Out, Bound>(at.where, a...);
 }
 
-/// The same with everything known at run time; without `out` it is deduced. `call`: a Contract
-/// (op/call/call_options.hpp).
+/// The same with everything known at run time; without a sharding it is deduced.
 inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
                             const DynamicTensor& b, const CallOptions& call = Where::here()) {
-  return DynamicTensor(
-      detail::run_einsum(equation, {&a.core(), &b.core()}, nullptr, call.site(equation)));
-}
-inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
-                            const DynamicTensor& b, const Sharding& out,
-                            const CallOptions& call = Where::here()) {
-  return DynamicTensor(
-      detail::run_einsum(equation, {&a.core(), &b.core()}, &out, call.site(equation)));
+  return detail::run_einsum(equation, {&a.core(), &b.core()}, call);
 }
 /// Any number of tensors from one to eight.
-inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
-                            const Sharding& out, const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site(equation);
-  return DynamicTensor(
-      detail::run_einsum(equation, detail::operands_of({}, tensors, 1, site), &out, site));
-}
-inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
+inline DynamicTensor einsum(std::string_view equation, const detail::DynamicTensors& tensors,
                             const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site(equation);
-  return DynamicTensor(
-      detail::run_einsum(equation, detail::operands_of({}, tensors, 1, site), nullptr, site));
+  const detail::CallSite site = call.sharded_site(equation);
+  return detail::run_einsum(equation, detail::operands_of({}, tensors, 1, site), call);
 }
 
 }  // namespace tessera

@@ -182,7 +182,7 @@ using TypedEpilogue =
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           class F, class... Extra>
 auto einsum(const A& a, const B& b, const detail::ProductEpilogue<F, Extra...>& last,
-            Where where = Where::here()) {
+            const CallOptions& call = Where::here()) {
   using Typed = detail::TypedEpilogue<E, Out, F, A, B, Extra...>;
   if constexpr (!Typed::by::function::callable) {
     return typename Typed::result();
@@ -194,15 +194,15 @@ auto einsum(const A& a, const B& b, const detail::ProductEpilogue<F, Extra...>& 
                                           typename Extra::value_type...>;
     return typename Typed::result(detail::run({Typed::operation,
                                                operands,
-                                               {E.view(), where, detail::bound<Typed, Bound>()},
+                                               detail::typed_site<Typed, Bound>(E.view(), call),
                                                {.kernel = Runner::kernel(last.function)}}));
   }
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           class... Parts>
 auto einsum(const A& a, const B& b, const detail::EpilogueBuilder<Parts...>& last,
-            Where where = Where::here()) {
+            const CallOptions& call = Where::here()) {
   using T = typename A::value_type;
-  return einsum<E, Out, Bound>(a, b, last.template make<T>({E.view(), where}), where);
+  return einsum<E, Out, Bound>(a, b, last.template make<T>({E.view(), call.where()}), call);
 }
 }  // namespace tessera

@@ -85,23 +85,24 @@ template <class A, class B> consteval bool demand_matmul() {
 /// Throws ShapeError when extents disagree.
 template <class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
   requires(detail::demand_matmul<A, B>())
-auto matmul(const A& a, const B& b, Where where = Where::here()) {
+auto matmul(const A& a, const B& b, const CallOptions& call = Where::here()) {
   if constexpr (A::rank > 0 && B::rank > 0) {
     using Typed =
         detail::Typed<detail::EinsumBy<detail::matmul_equation(A::rank, B::rank)>, Out, A, B>;
     return typename Typed::result(
         detail::matmul(Typed::operation.terms, a.core(), b.core(),
                        detail::result_sharding<Typed>({&a.core(), &b.core()}),
-                       {"matmul", where, detail::bound<Typed, Bound>()}));
+                       detail::typed_site<Typed, Bound>("matmul", call)));
   } else {
     return detail::Unknown<A>();
   }
 }
 
-/// The same with everything known at run time; without `out` it is deduced.
-inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b, const Sharding& out,
+/// The same with everything known at run time; without a sharding it is deduced. Typed calls check
+/// ranks while compiling.
+inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b,
                             const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site("matmul");
+  const detail::CallSite site = call.sharded_site("matmul");
   detail::mesh_of(a.core(), site);
   detail::mesh_of(b.core(), site);
   if (a.core().rank() == 0 || b.core().rank() == 0)
@@ -109,22 +110,14 @@ inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b, cons
         "matmul: an operand is a scalar; matmul takes tensors of at least one dimension; a scalar "
         "multiplies with *=",
         site.where);
-  return DynamicTensor(
-      detail::matmul(parse(detail::matmul_equation(a.core().rank(), b.core().rank()).view()),
-                     a.core(), b.core(), out, site));
-}
-inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b,
-                            const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site("matmul");
-  detail::mesh_of(a.core(), site);
   const Terms terms = parse(detail::matmul_equation(a.core().rank(), b.core().rank()).view());
-  Sharding out = Sharding::replicated(terms.result.size());
-  if (a.core().rank() > 0 && b.core().rank() > 0) {
-    const Shardings operands{a.sharding(), b.sharding()};
-    detail::require(detail::check_einsum(terms, operands, out), terms, *a.core().mesh(), site);
-    out = detail::deduce(terms, operands);
-  }
-  return matmul(a, b, out, call);
+  if (call.out() != nullptr)
+    return DynamicTensor(detail::matmul(terms, a.core(), b.core(), *call.out(), site));
+  const Shardings operands{a.sharding(), b.sharding()};
+  detail::require(detail::check_einsum(terms, operands, Sharding::replicated(terms.result.size())),
+                  terms, *a.core().mesh(), site);
+  return DynamicTensor(
+      detail::matmul(terms, a.core(), b.core(), detail::deduce(terms, operands), site));
 }
 
 }  // namespace tessera

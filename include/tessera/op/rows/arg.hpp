@@ -20,20 +20,16 @@ template <class Kind, Equation E> struct ArgBy {
 };
 
 template <class Kind, Equation E, class Out, class Bound, class A>
-typename Typed<ArgBy<Kind, E>, Out, A>::result arg(const A& x, Where where) {
+auto arg(const A& x, const CallOptions& call) {
   using Call = Typed<ArgBy<Kind, E>, Out, A>;
   use_rows_of<typename A::value_type>();
-  return typename Call::result(
-      run({Call::operation, {&x.core()}, {E.view(), where, bound<Call, Bound>()}}));
+  return run_typed<Call, Bound>(E.view(), call, Call::operation, {&x.core()});
 }
-/// Without `out` it is deduced.
 template <int = dtypes>
 DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,
-                  const Sharding* out, const CallOptions& call) {
+                  const CallOptions& call) {
   use_tensor_of<std::int64_t>();
-  ops::Arg operation{parse(equation), reduction};
-  operation.out = out != nullptr ? *out : operation.deduced({x.core().desc()});
-  return DynamicTensor(run({operation, {&x.core()}, call.site(equation)}));
+  return run_dynamic(equation, call, ops::Arg{parse(equation), reduction}, {&x.core()});
 }
 }  // namespace detail
 
@@ -43,42 +39,32 @@ DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicT
 /// reduce-scatter where `Out` uses the axes); none when they are not split. Collective over the
 /// mesh. Throws ShapeError when there is nothing to choose from.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto argmax(const A& x, Where where = Where::here()) {
-  return detail::arg<Max, E, Out, Bound>(x, where);
+auto argmax(const A& x, const CallOptions& call = Where::here()) {
+  return detail::arg<Max, E, Out, Bound>(x, call);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto argmin(const A& x, Where where = Where::here()) {
-  return detail::arg<Min, E, Out, Bound>(x, where);
+auto argmin(const A& x, const CallOptions& call = Where::here()) {
+  return detail::arg<Min, E, Out, Bound>(x, call);
 }
 
 /// Over all elements: the index into the tensor as one row, the same on every process.
-template <TypedTensor A> auto argmax(const A& x, Where where = Where::here()) {
-  return detail::arg<Max, detail::total_equation(A::rank), Deduced, NoContract>(x, where);
+template <TypedTensor A> auto argmax(const A& x, const CallOptions& call = Where::here()) {
+  return detail::arg<Max, detail::total_equation(A::rank), Deduced, NoContract>(x, call);
 }
-template <TypedTensor A> auto argmin(const A& x, Where where = Where::here()) {
-  return detail::arg<Min, detail::total_equation(A::rank), Deduced, NoContract>(x, where);
+template <TypedTensor A> auto argmin(const A& x, const CallOptions& call = Where::here()) {
+  return detail::arg<Min, detail::total_equation(A::rank), Deduced, NoContract>(x, call);
 }
 
-/// The same with everything known at run time; without `out` it is deduced.
-template <int = dtypes>
-DynamicTensor argmax(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                     const CallOptions& call = Where::here()) {
-  return detail::arg(Reduction::max, equation, x, &out, call);
-}
+/// The same with everything known at run time; without a sharding it is deduced.
 template <int = dtypes>
 DynamicTensor argmax(std::string_view equation, const DynamicTensor& x,
                      const CallOptions& call = Where::here()) {
-  return detail::arg(Reduction::max, equation, x, nullptr, call);
-}
-template <int = dtypes>
-DynamicTensor argmin(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                     const CallOptions& call = Where::here()) {
-  return detail::arg(Reduction::min, equation, x, &out, call);
+  return detail::arg(Reduction::max, equation, x, call);
 }
 template <int = dtypes>
 DynamicTensor argmin(std::string_view equation, const DynamicTensor& x,
                      const CallOptions& call = Where::here()) {
-  return detail::arg(Reduction::min, equation, x, nullptr, call);
+  return detail::arg(Reduction::min, equation, x, call);
 }
 
 }  // namespace tessera

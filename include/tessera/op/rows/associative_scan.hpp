@@ -40,11 +40,11 @@ template <Equation Labels, char Along, class Out = Deduced, class Bound = NoCont
           TypedTensor A>
 typename detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>::result associative_scan(
     const F& f, detail::GivenElement<typename A::value_type> identity, const A& x,
-    ScanOptions options = {}, Where where = Where::here()) {
+    ScanOptions options = {}, const CallOptions& call = Where::here()) {
   using Typed = detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>;
   using T = typename A::value_type;
   static_assert(detail::demand_join<F, T>());
-  const detail::CallSite site{detail::function_name<F>(), where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site = detail::typed_site<Typed, Bound>(detail::function_name<F>(), call);
   const detail::ScanRunner<F, T> runner{f, identity.at(site)};
   ops::Scan operation = Typed::operation;
   operation.options = options;
@@ -52,25 +52,21 @@ typename detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>::result as
 }
 
 /// The same with everything known at run time; x has elements T or, where the call names none, the
-/// identity's own type. Without `out` the result is sharded as x is.
-template <class T = void, class F, Scalar S>
-  requires Element<detail::NamedOrOwn<T, S>> DynamicTensor associative_scan(
-      std::string_view labels, char along, const F& f, S identity, const DynamicTensor& x,
-      const Sharding& out, ScanOptions options = {}, const CallOptions& call = Where::here()) {
-    using E = detail::NamedOrOwn<T, S>;
-    static_assert(detail::demand_join<F, E>());
-    const detail::CallSite site = call.site(detail::function_name<F>());
-    detail::require_type<E>(x, site);
-    const detail::ScanRunner<F, E> runner{f, detail::scalar_as<E>(identity, site)};
-    const ops::Scan operation{
-        detail::same_terms(labels), along, Reduction::none, options, x.type(), out};
-    return DynamicTensor(detail::run({operation, {&x.core()}, site, runner.extras()}));
-  }
+/// identity's own type. Without a sharding the result is sharded as x is.
 template <class T = void, class F, Scalar S>
   requires Element<detail::NamedOrOwn<T, S>> DynamicTensor associative_scan(
       std::string_view labels, char along, const F& f, S identity, const DynamicTensor& x,
       ScanOptions options = {}, const CallOptions& call = Where::here()) {
-    return associative_scan<T>(labels, along, f, identity, x, x.sharding(), options, call);
+    using E = detail::NamedOrOwn<T, S>;
+    static_assert(detail::demand_join<F, E>());
+    const std::string_view name = detail::function_name<F>();
+    const detail::CallSite site = call.sharded_site(name);
+    detail::require_type<E>(x, site);
+    const detail::ScanRunner<F, E> runner{f, detail::scalar_as<E>(identity, site)};
+    return detail::run_dynamic(
+        name, call,
+        ops::Scan{detail::same_terms(labels), along, Reduction::none, options, x.type()},
+        {&x.core()}, runner.extras());
   }
 
 }  // namespace tessera

@@ -106,64 +106,55 @@ template <RealElement T> struct ScanExtras<LogSumExp, T> {
 template <class Kind, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A>
 typename detail::TypedScan<Kind, Labels, Along, Out, A>::result cumulative(
-    const A& x, ScanOptions options = {}, Where where = Where::here()) {
+    const A& x, ScanOptions options = {}, const CallOptions& call = Where::here()) {
   using Typed = detail::TypedScan<Kind, Labels, Along, Out, A>;
   detail::use_rows_of<typename A::value_type>();
   if constexpr (requires { requires Kind::reduction == Reduction::product; })
     detail::use_running_products_of<typename A::value_type>();
   ops::Scan operation = Typed::operation;
   operation.options = options;
-  return typename Typed::result(
-      detail::run({operation,
-                   {&x.core()},
-                   {Labels.view(), where, detail::bound<Typed, Bound>()},
-                   detail::ScanExtras<Kind, typename A::value_type>::make()}));
+  return detail::run_typed<Typed, Bound>(Labels.view(), call, operation, {&x.core()},
+                                         detail::ScanExtras<Kind, typename A::value_type>::make());
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto cumsum(const A& x, ScanOptions options = {}, Where where = Where::here()) {
-  return cumulative<Sum, Labels, Along, Out, Bound>(x, options, where);
+auto cumsum(const A& x, ScanOptions options = {}, const CallOptions& call = Where::here()) {
+  return cumulative<Sum, Labels, Along, Out, Bound>(x, options, call);
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto cumprod(const A& x, ScanOptions options = {}, Where where = Where::here()) {
-  return cumulative<Product, Labels, Along, Out, Bound>(x, options, where);
+auto cumprod(const A& x, ScanOptions options = {}, const CallOptions& call = Where::here()) {
+  return cumulative<Product, Labels, Along, Out, Bound>(x, options, call);
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto cummax(const A& x, ScanOptions options = {}, Where where = Where::here()) {
-  return cumulative<Max, Labels, Along, Out, Bound>(x, options, where);
+auto cummax(const A& x, ScanOptions options = {}, const CallOptions& call = Where::here()) {
+  return cumulative<Max, Labels, Along, Out, Bound>(x, options, call);
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto cummin(const A& x, ScanOptions options = {}, Where where = Where::here()) {
-  return cumulative<Min, Labels, Along, Out, Bound>(x, options, where);
+auto cummin(const A& x, ScanOptions options = {}, const CallOptions& call = Where::here()) {
+  return cumulative<Min, Labels, Along, Out, Bound>(x, options, call);
 }
 
-/// The same with everything known at run time; without `out` the result is sharded as x is. Throws
-/// UsageError when Kind does not take x's elements.
+/// The same with everything known at run time; without a sharding the result is sharded as x is.
+/// Throws UsageError when Kind does not take x's elements.
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
-                         const Sharding& out, ScanOptions options = {},
-                         const CallOptions& call = Where::here()) {
-  const detail::CallSite site = call.site(labels);
+                         ScanOptions options = {}, const CallOptions& call = Where::here()) {
   if constexpr (std::is_same_v<Kind, LogSumExp>) {
-    if (!is_real(x.type())) detail::throw_not_taken(Rule::function_of_reals, x.type(), site);
-    const ops::Scan operation{
-        detail::same_terms(labels), along, Reduction::none, options, x.type(), out};
-    return DynamicTensor(detail::with_real_type(x.type(), [&](auto zero) {
-      return detail::run(
-          {operation, {&x.core()}, site, detail::ScanExtras<Kind, decltype(zero)>::make()});
-    }));
+    if (!is_real(x.type()))
+      detail::throw_not_taken(Rule::function_of_reals, x.type(), call.sharded_site(labels));
+    const ops::Scan operation{detail::same_terms(labels), along, Reduction::none, options,
+                              x.type()};
+    return detail::with_real_type(x.type(), [&](auto zero) {
+      return detail::run_dynamic(labels, call, operation, {&x.core()},
+                                 detail::ScanExtras<Kind, decltype(zero)>::make());
+    });
   } else {
     if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
       detail::use_tensors_of_sums();
     if constexpr (Kind::reduction == Reduction::product) detail::use_running_products_of<void>();
-    const ops::Scan operation{detail::same_terms(labels),           along, Kind::reduction, options,
-                              detail::KindType<Kind>::of(x.type()), out};
-    return DynamicTensor(detail::run({operation, {&x.core()}, site}));
+    const ops::Scan operation{detail::same_terms(labels), along, Kind::reduction, options,
+                              detail::KindType<Kind>::of(x.type())};
+    return detail::run_dynamic(labels, call, operation, {&x.core()});
   }
-}
-template <class Kind>
-DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
-                         ScanOptions options = {}, const CallOptions& call = Where::here()) {
-  return cumulative<Kind>(labels, along, x, x.sharding(), options, call);
 }
 
 }  // namespace tessera

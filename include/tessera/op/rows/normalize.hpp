@@ -97,23 +97,23 @@ TensorCore normalize(ops::Normalize operation, double epsilon, const OperandList
   }
 }
 template <bool Centred, class Out, class Bound, class A, class... Row>
-auto normalize(double epsilon, Where where, const A& x, const Row&... row) {
+auto normalize(double epsilon, const CallOptions& call, const A& x, const Row&... row) {
   using Call = Typed<NormBy<Centred>, Out, A, Row...>;
   return typename Call::result(normalize<typename A::value_type, Centred>(
       Call::operation, epsilon, {&x.core(), &row.core()...},
-      {Call::operation.name(), where, bound<Call, Bound>()}));
+      typed_site<Call, Bound>(Call::operation.name(), call)));
 }
 template <class T, bool Centred>
-DynamicTensor normalize(double epsilon, const std::optional<Sharding>& out, const CallOptions& call,
-                        const OperandList& operands) {
+DynamicTensor normalize(double epsilon, const CallOptions& call, const OperandList& operands) {
   static_assert(
       RealElement<T>,
       "[tessera] layer norm and RMS norm are for floating-point tensors, and this one is not; use "
       "cast first");
   ops::Normalize operation = NormBy<Centred>::make(descs_of(operands));
-  operation.out = out ? *out : operands[0]->sharding();
-  const CallSite site = call.site(operation.name());
-  require_type<T>(DynamicTensor(*operands[0]), site);
+  const DynamicTensor x(*operands[0]);
+  operation.out = call.out_or(x);
+  const CallSite site = call.sharded_site(operation.name());
+  require_type<T>(x, site);
   return DynamicTensor(normalize<T, Centred>(operation, epsilon, operands, site));
 }
 }  // namespace detail
@@ -127,31 +127,30 @@ DynamicTensor normalize(double epsilon, const std::optional<Sharding>& out, cons
 template <class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor S,
           TypedTensor B>
 auto layer_norm(const A& x, const S& scale, const B& bias, double epsilon = 1e-5,
-                Where where = Where::here()) {
-  return detail::normalize<true, Out, Bound>(epsilon, where, x, scale, bias);
+                const CallOptions& call = Where::here()) {
+  return detail::normalize<true, Out, Bound>(epsilon, call, x, scale, bias);
 }
 /// Returns x / sqrt(mean of x^2 + epsilon) scale: x is (..., size), scale (size). Communication: as
 /// layer_norm, but one all-reduce of a row's number. Collective over the mesh. Source: Zhang and
 /// Sennrich, "Root mean square layer normalization" (2019).
 template <class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor S>
-auto rms_norm(const A& x, const S& scale, double epsilon = 1e-6, Where where = Where::here()) {
-  return detail::normalize<false, Out, Bound>(epsilon, where, x, scale);
+auto rms_norm(const A& x, const S& scale, double epsilon = 1e-6,
+              const CallOptions& call = Where::here()) {
+  return detail::normalize<false, Out, Bound>(epsilon, call, x, scale);
 }
 
-/// The same with everything known at run time, of elements T; without `out` the result is sharded
-/// as x. Throw UsageError when x has other elements.
+/// The same with everything known at run time, of elements T; without a sharding the result is
+/// sharded as x. Throw UsageError when x has other elements.
 template <Element T>
 DynamicTensor layer_norm(const DynamicTensor& x, const DynamicTensor& scale,
                          const DynamicTensor& bias, double epsilon = 1e-5,
-                         const std::optional<Sharding>& out = std::nullopt,
                          const CallOptions& call = Where::here()) {
-  return detail::normalize<T, true>(epsilon, out, call, {&x.core(), &scale.core(), &bias.core()});
+  return detail::normalize<T, true>(epsilon, call, {&x.core(), &scale.core(), &bias.core()});
 }
 template <Element T>
 DynamicTensor rms_norm(const DynamicTensor& x, const DynamicTensor& scale, double epsilon = 1e-6,
-                       const std::optional<Sharding>& out = std::nullopt,
                        const CallOptions& call = Where::here()) {
-  return detail::normalize<T, false>(epsilon, out, call, {&x.core(), &scale.core()});
+  return detail::normalize<T, false>(epsilon, call, {&x.core(), &scale.core()});
 }
 
 }  // namespace tessera

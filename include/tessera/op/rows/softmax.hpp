@@ -29,22 +29,18 @@ template <Equation Labels, char Along, bool Logarithm> struct SoftmaxBy {
   }
 };
 template <Equation Labels, char Along, bool Logarithm, class Out, class Bound, class A>
-typename Typed<SoftmaxBy<Labels, Along, Logarithm>, Out, A>::result softmax(const A& x,
-                                                                            Where where) {
+auto softmax(const A& x, const CallOptions& call) {
   using Call = Typed<SoftmaxBy<Labels, Along, Logarithm>, Out, A>;
   use_softmax<typename A::value_type>();
-  return typename Call::result(
-      run({Call::operation, {&x.core()}, {Labels.view(), where, bound<Call, Bound>()}}));
+  return run_typed<Call, Bound>(Labels.view(), call, Call::operation, {&x.core()});
 }
 template <Element T>
 DynamicTensor softmax(bool logarithm, std::string_view labels, char along, const DynamicTensor& x,
-                      const Sharding& out, const CallOptions& call) {
+                      const CallOptions& call) {
   static_assert(RealElement<T>, "[tessera] softmax is for floating-point tensors; use cast first");
-  const CallSite site = call.site(labels);
-  require_type<T>(x, site);
+  require_type<T>(x, call.sharded_site(labels));
   use_softmax<T>();
-  const ops::Softmax operation{same_terms(labels), along, logarithm, out};
-  return DynamicTensor(run({operation, {&x.core()}, site}));
+  return run_dynamic(labels, call, ops::Softmax{same_terms(labels), along, logarithm}, {&x.core()});
 }
 }  // namespace detail
 
@@ -53,38 +49,28 @@ DynamicTensor softmax(bool logarithm, std::string_view labels, char along, const
 /// all-reduces, of (b, s) elements, over the axes that split `Along`, within the contract `Bound`;
 /// none otherwise. Collective over the mesh. Throws nothing of its own.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto softmax(const A& x, Where where = Where::here()) {
-  return detail::softmax<Labels, Along, false, Out, Bound>(x, where);
+auto softmax(const A& x, const CallOptions& call = Where::here()) {
+  return detail::softmax<Labels, Along, false, Out, Bound>(x, call);
 }
 
 /// Returns the logarithm of softmax(x), of x's shape, without forming the quotient. Communication,
 /// errors: as softmax. Collective over the mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto log_softmax(const A& x, Where where = Where::here()) {
-  return detail::softmax<Labels, Along, true, Out, Bound>(x, where);
+auto log_softmax(const A& x, const CallOptions& call = Where::here()) {
+  return detail::softmax<Labels, Along, true, Out, Bound>(x, call);
 }
 
-/// The same with everything known at run time, of elements T; without `out` the result is sharded
-/// as x. Throw UsageError when x has other elements.
-template <Element T>
-DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
-                      const Sharding& out, const CallOptions& call = Where::here()) {
-  return detail::softmax<T>(false, labels, along, x, out, call);
-}
+/// The same with everything known at run time, of elements T; without a sharding the result is
+/// sharded as x. Throw UsageError when x has other elements.
 template <Element T>
 DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
                       const CallOptions& call = Where::here()) {
-  return detail::softmax<T>(false, labels, along, x, x.sharding(), call);
-}
-template <Element T>
-DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTensor& x,
-                          const Sharding& out, const CallOptions& call = Where::here()) {
-  return detail::softmax<T>(true, labels, along, x, out, call);
+  return detail::softmax<T>(false, labels, along, x, call);
 }
 template <Element T>
 DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTensor& x,
                           const CallOptions& call = Where::here()) {
-  return detail::softmax<T>(true, labels, along, x, x.sharding(), call);
+  return detail::softmax<T>(true, labels, along, x, call);
 }
 
 }  // namespace tessera

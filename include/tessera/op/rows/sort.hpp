@@ -63,15 +63,14 @@ template <int = dtypes> void use_indices() {
   use_tensor_of<std::int64_t>();
   use_sort_of<std::int64_t>();
 }
-template <class Call, class Bound, class... A>
-std::vector<TensorCore> run_sort(bool descending, Index limit, std::string_view label, Where where,
-                                 const A&... x) {
+template <class Call, class... A>
+std::vector<TensorCore> run_sort(bool descending, Index limit, CallSite site, const A&... x) {
   (use_sort_of<typename A::value_type>(), ...);
   use_indices();
   ops::Sort operation = Call::operation;
   operation.task.descending = descending;
   if (operation.task.limit >= 0) operation.task.limit = limit;
-  return run_all(operation, {&x.core()...}, {label, where, bound<Call, Bound>()});
+  return run_all(operation, {&x.core()...}, site);
 }
 
 template <class Call, std::size_t... I>
@@ -80,15 +79,14 @@ std::tuple<typename ResultOf<Call, static_cast<int>(I)>::type...> sorted_tuple(
   return {typename ResultOf<Call, static_cast<int>(I)>::type(all[I])...};
 }
 
-/// Without `out` it is deduced.
 template <int = dtypes>
 std::vector<TensorCore> sort(std::string_view labels, char along, const SortTask& task,
-                             const OperandList& tensors, const Sharding* out,
-                             const CallOptions& call) {
+                             const OperandList& tensors, const CallOptions& call, CallSite site) {
   use_indices();
   ops::Sort operation{same_terms(labels, tensors.size()), along, task};
-  operation.out = out != nullptr ? *out : operation.deduced(descs_of(tensors));
-  return run_all(operation, tensors, call.site(labels));
+  mesh_of(*tensors[0], site);
+  operation.out = call.out() != nullptr ? *call.out() : operation.deduced(descs_of(tensors));
+  return run_all(operation, tensors, site);
 }
 }  // namespace detail
 
@@ -99,29 +97,31 @@ std::vector<TensorCore> sort(std::string_view labels, char along, const SortTask
 /// of a block); the plan says which. None when it is not split. Collective over the mesh. Throws
 /// nothing of its own.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
+auto sort(const A& x, SortOptions options = {}, const CallOptions& call = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A>;
-  return typename Typed::result(
-      detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x)[0]);
+  return typename Typed::result(detail::run_sort<Typed>(
+      options.descending, -1, detail::typed_site<Typed, Bound>(Labels.view(), call), x)[0]);
 }
 
 /// Returns the indices of the elements of each line of x in order, of x's shape, as int64.
 /// Communication: as sort, with indices on the way back. Errors: as sort. Collective over the
 /// mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto argsort(const A& x, SortOptions options = {}, Where where = Where::here()) {
+auto argsort(const A& x, SortOptions options = {}, const CallOptions& call = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, false, true, A>;
-  return typename Typed::result(
-      detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x)[0]);
+  return typename Typed::result(detail::run_sort<Typed>(
+      options.descending, -1, detail::typed_site<Typed, Bound>(Labels.view(), call), x)[0]);
 }
 
 /// Returns both, each of x's shape. Communication: as sort, with values and indices on the way
 /// back. Errors: as sort. Collective over the mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto sort_with_indices(const A& x, SortOptions options = {}, Where where = Where::here()) {
+auto sort_with_indices(const A& x, SortOptions options = {},
+                       const CallOptions& call = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, true, A>;
   using Indices = typename detail::ResultOf<Typed, 1>::type;
-  const auto both = detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x);
+  const auto both = detail::run_sort<Typed>(
+      options.descending, -1, detail::fresh_typed_site<Typed, Bound>(Labels.view(), call), x);
   return Sorted<typename Typed::result, Indices>{typename Typed::result(both[0]), Indices(both[1])};
 }
 
@@ -133,34 +133,22 @@ template <Equation Labels, char Along, class Out = Deduced, class Bound = NoCont
   requires(sizeof...(B) >= 1)
 auto sort_by_key(SortOptions options, const A& keys, const B&... carried) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A, B...>;
-  const auto all = detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), Where{},
-                                                  keys, carried...);
+  const auto all = detail::run_sort<Typed>(options.descending, -1,
+                                           detail::typed_site<Typed, Bound>(Labels.view(), Where{}),
+                                           keys, carried...);
   return detail::sorted_tuple<Typed>(all, std::make_index_sequence<1 + sizeof...(B)>{});
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor B>
 auto sort_by_key(const A& keys, const B& carried, SortOptions options = {},
-                 Where where = Where::here()) {
+                 const CallOptions& call = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A, B>;
-  const auto all =
-      detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, keys, carried);
+  const auto all = detail::run_sort<Typed>(
+      options.descending, -1, detail::fresh_typed_site<Typed, Bound>(Labels.view(), call), keys,
+      carried);
   return detail::sorted_tuple<Typed>(all, std::make_index_sequence<2>{});
 }
 
-/// The same with everything known at run time; without `out` the results are sharded as x is.
-/// `call`: a Contract.
-template <int = dtypes>
-DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x, const Sharding& out,
-                   SortOptions options = {}, const CallOptions& call = Where::here()) {
-  return DynamicTensor(
-      detail::sort(labels, along, {.descending = options.descending}, {&x.core()}, &out, call)[0]);
-}
-template <int = dtypes>
-DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x,
-                   SortOptions options = {}, const CallOptions& call = Where::here()) {
-  return DynamicTensor(detail::sort(labels, along, {.descending = options.descending}, {&x.core()},
-                                    nullptr, call)[0]);
-}
 namespace detail {
 constexpr SortTask positions_task(SortOptions options, bool keys) {
   return {.descending = options.descending, .keys = keys, .positions = true};
@@ -168,45 +156,20 @@ constexpr SortTask positions_task(SortOptions options, bool keys) {
 inline Sorted<DynamicTensor, DynamicTensor> as_sorted(const std::vector<TensorCore>& both) {
   return {DynamicTensor(both[0]), DynamicTensor(both[1])};
 }
-template <int = dtypes>
-std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
-                                       const std::vector<DynamicTensor>& tensors,
-                                       const Sharding* out, SortOptions options,
-                                       const CallOptions& call) {
-  if (tensors.empty() || tensors.size() > 7)
-    throw UsageError("sort_by_key of " + std::to_string(tensors.size()) +
-                         " tensors; it takes the keys, and at most six tensors that are carried "
-                         "with them; sort indices, and take the others by them",
-                     call.where());
-  OperandList operands;
-  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
-  std::vector<DynamicTensor> results;
-  for (TensorCore& result :
-       sort(labels, along, {.descending = options.descending}, operands, out, call))
-    results.emplace_back(std::move(result));
-  return results;
-}
 }  // namespace detail
+
+/// The same with everything known at run time; without a sharding the results are sharded as x is.
 template <int = dtypes>
-DynamicTensor argsort(std::string_view labels, char along, const DynamicTensor& x,
-                      const Sharding& out, SortOptions options = {},
-                      const CallOptions& call = Where::here()) {
-  return DynamicTensor(detail::sort(labels, along, detail::positions_task(options, false),
-                                    {&x.core()}, &out, call)[0]);
+DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x,
+                   SortOptions options = {}, const CallOptions& call = Where::here()) {
+  return DynamicTensor(detail::sort(labels, along, {.descending = options.descending}, {&x.core()},
+                                    call, call.sharded_site(labels))[0]);
 }
 template <int = dtypes>
 DynamicTensor argsort(std::string_view labels, char along, const DynamicTensor& x,
                       SortOptions options = {}, const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::sort(labels, along, detail::positions_task(options, false),
-                                    {&x.core()}, nullptr, call)[0]);
-}
-template <int = dtypes>
-Sorted<DynamicTensor, DynamicTensor> sort_with_indices(std::string_view labels, char along,
-                                                       const DynamicTensor& x, const Sharding& out,
-                                                       SortOptions options = {},
-                                                       const CallOptions& call = Where::here()) {
-  return detail::as_sorted(
-      detail::sort(labels, along, detail::positions_task(options, true), {&x.core()}, &out, call));
+                                    {&x.core()}, call, call.sharded_site(labels))[0]);
 }
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> sort_with_indices(std::string_view labels, char along,
@@ -214,21 +177,25 @@ Sorted<DynamicTensor, DynamicTensor> sort_with_indices(std::string_view labels, 
                                                        SortOptions options = {},
                                                        const CallOptions& call = Where::here()) {
   return detail::as_sorted(detail::sort(labels, along, detail::positions_task(options, true),
-                                        {&x.core()}, nullptr, call));
-}
-template <int = dtypes>
-std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
-                                       const std::vector<DynamicTensor>& tensors,
-                                       const Sharding& out, SortOptions options = {},
-                                       const CallOptions& call = Where::here()) {
-  return detail::sort_by_key(labels, along, tensors, &out, options, call);
+                                        {&x.core()}, call, call.fresh_sharded_site(labels)));
 }
 template <int = dtypes>
 std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
                                        const std::vector<DynamicTensor>& tensors,
                                        SortOptions options = {},
                                        const CallOptions& call = Where::here()) {
-  return detail::sort_by_key(labels, along, tensors, nullptr, options, call);
+  if (tensors.empty() || tensors.size() > 7)
+    throw UsageError("sort_by_key of " + std::to_string(tensors.size()) +
+                         " tensors; it takes the keys, and at most six tensors that are carried "
+                         "with them; sort indices, and take the others by them",
+                     call.where());
+  detail::OperandList operands;
+  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
+  std::vector<DynamicTensor> results;
+  for (TensorCore& result : detail::sort(labels, along, {.descending = options.descending},
+                                         operands, call, call.fresh_sharded_site(labels)))
+    results.emplace_back(std::move(result));
+  return results;
 }
 
 }  // namespace tessera

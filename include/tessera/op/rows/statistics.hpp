@@ -12,7 +12,6 @@
 /// -infinity for a row of -infinity. For half types all is computed, and sent, in float, and
 /// rounded once, at the end.
 #include <limits>
-#include <optional>
 #include <string>
 
 #include <tessera/kernel/functions/complex.hpp>
@@ -74,12 +73,6 @@ struct LogPlus {
     return static_cast<T>(fn::Log{}(sum) + static_cast<ComputeType<T>>(largest));
   }
 };
-/// Reduces to `out`, or to the deduced sharding.
-template <class Kind>
-DynamicTensor reduce_to(std::string_view equation, const DynamicTensor& x,
-                        const std::optional<Sharding>& out, const CallOptions& call) {
-  return out ? reduce<Kind>(equation, x, *out, call) : reduce<Kind>(equation, x, call);
-}
 /// Returns "bsv,bs->bsv" of "bsv->bs", at run time.
 inline std::string spread_text(std::string_view equation) {
   return std::string(paired_equation(Equation::from(equation), false).view());
@@ -108,7 +101,7 @@ template <class S, class A> auto under_spec(const A& x, Where where) {
 /// of the result's size. No temporary of x's size for Order 2 and float or double. Collective over
 /// the mesh.
 template <int Order, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto norm(const A& x, Where where = Where::here()) {
+auto norm(const A& x, const CallOptions& call = Where::here()) {
   using T = typename A::value_type;
   static_assert(Order == 1 || Order == 2 || Order == infinite_norm,
                 "[tessera] this norm is of another order; there are norms of order 1, 2 and "
@@ -118,50 +111,57 @@ auto norm(const A& x, Where where = Where::here()) {
                 "neither; use cast first");
   if constexpr (!RealElement<T> && !ComplexElement<T>)
     return detail::Unknown<A>();
-  else if constexpr (Order == 1 && detail::short_type<T>)
-    return cast<T>(sum<E, Out, Bound>(map(detail::Size{}, x, where), where), where);
-  else if constexpr (Order == 1)
-    return sum<E, Out, Bound>(abs(x, where), where);
-  else if constexpr (Order == infinite_norm)
-    return max<E, Out, Bound>(abs(x, where), where);
-  else if constexpr (std::is_floating_point_v<T>)
-    return map(detail::Root{}, einsum<detail::with_itself<E>, Out, Bound>(x, x, where), where);
   else
-    return map(detail::RootAs<PartType<T>>{},
-               sum<E, Out, Bound>(map(detail::SquaredSize{}, x, where), where), where);
+    return detail::of_several(call, [&](const CallOptions& each) {
+      const Where where = each.where();
+      if constexpr (Order == 1 && detail::short_type<T>)
+        return cast<T>(sum<E, Out, Bound>(map(detail::Size{}, x, where), each), where);
+      else if constexpr (Order == 1)
+        return sum<E, Out, Bound>(abs(x, where), each);
+      else if constexpr (Order == infinite_norm)
+        return max<E, Out, Bound>(abs(x, where), each);
+      else if constexpr (std::is_floating_point_v<T>)
+        return map(detail::Root{}, einsum<detail::with_itself<E>, Out, Bound>(x, x, each), where);
+      else
+        return map(detail::RootAs<PartType<T>>{},
+                   sum<E, Out, Bound>(map(detail::SquaredSize{}, x, where), each), where);
+    });
 }
 
 /// Returns log(sum of exp(x)) over the dimensions that E drops. Communication: two reductions of
 /// the result's size; a temporary of x's size. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto logsumexp(const A& x, Where where = Where::here()) {
+auto logsumexp(const A& x, const CallOptions& call = Where::here()) {
   constexpr bool real = RealElement<typename A::value_type>;
   static_assert(
       real,
       "[tessera] log-sum-exp is for floating-point tensors, and this one is not; use cast first");
   if constexpr (real) {
-    const auto largest = max<E, Deduced, Bound>(x, where);
-    const auto total = sum<E, Out, Bound>(
-        map<detail::spread_over<E>, Deduced, Bound>(detail::ExpBelow{}, x, largest, where), where);
-    return map(detail::LogPlus{}, total, detail::under_spec<Out>(largest, where), where);
+    return detail::of_several(call, [&](const CallOptions& each) {
+      const Where where = each.where();
+      const auto largest = max<E, Deduced, Bound>(x, each.step());
+      const auto total = sum<E, Out, Bound>(
+          map<detail::spread_over<E>, Deduced, Bound>(detail::ExpBelow{}, x, largest, where), each);
+      return map(detail::LogPlus{}, total, detail::under_spec<Out>(largest, where), where);
+    });
   } else {
     return detail::Unknown<A>();
   }
 }
 
 /// Over all dimensions: scalar tensors, the same on every process.
-template <int Order = 2, TypedTensor A> auto norm(const A& x, Where where = Where::here()) {
-  return norm<Order, detail::total_equation(A::rank)>(x, where);
+template <int Order = 2, TypedTensor A>
+auto norm(const A& x, const CallOptions& call = Where::here()) {
+  return norm<Order, detail::total_equation(A::rank)>(x, call);
 }
-template <TypedTensor A> auto logsumexp(const A& x, Where where = Where::here()) {
-  return logsumexp<detail::total_equation(A::rank)>(x, where);
+template <TypedTensor A> auto logsumexp(const A& x, const CallOptions& call = Where::here()) {
+  return logsumexp<detail::total_equation(A::rank)>(x, call);
 }
 
-/// The same with everything known at run time, of elements T; without `out` its sharding is
-/// deduced. Throw UsageError when x has other elements.
+/// The same with everything known at run time, of elements T; without a sharding it is deduced.
+/// Throw UsageError when x has other elements.
 template <int Order, Element T>
 DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
-                   const std::optional<Sharding>& out = std::nullopt,
                    const CallOptions& call = Where::here()) {
   static_assert(Order == 1 || Order == 2 || Order == infinite_norm,
                 "[tessera] this norm is of another order; there are norms of order 1, 2 and "
@@ -169,7 +169,7 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
   static_assert(RealElement<T> || ComplexElement<T>,
                 "[tessera] norms are for floating-point and complex tensors, and this one is "
                 "neither; use cast first");
-  detail::require_type<T>(x, call.site("norm"));
+  detail::require_type<T>(x, call.sharded_site("norm"));
   const std::string all = to_text(parse(equation).operands[0]);
   const std::string row = detail::result_text(equation);
   return detail::of_several(call, [&](const CallOptions& to) {
@@ -177,42 +177,40 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
       return detail::map_as<T>(all + "->" + all, f, x, to, x);
     };
     if constexpr (Order == 1 && detail::short_type<T>) {
-      const DynamicTensor sum = detail::reduce_to<Sum>(equation, each(detail::Size{}), out, to);
+      const DynamicTensor sum = reduce<Sum>(equation, each(detail::Size{}), to);
       return detail::map_as<ComputeType<T>>(row, fn::Cast<T>{}, sum, to, sum);
     } else if constexpr (Order == 1) {
-      return detail::reduce_to<Sum>(equation, each(fn::Abs{}), out, to);
+      return reduce<Sum>(equation, each(fn::Abs{}), to);
     } else if constexpr (Order == infinite_norm) {
-      return detail::reduce_to<Max>(equation, each(fn::Abs{}), out, to);
+      return reduce<Max>(equation, each(fn::Abs{}), to);
     } else if constexpr (std::is_floating_point_v<T>) {
       const std::string squares = all + "," + std::string(equation);
-      const DynamicTensor sum = out ? einsum(squares, x, x, *out, to) : einsum(squares, x, x, to);
+      const DynamicTensor sum = einsum(squares, x, x, to);
       return detail::map_as<T>(row, detail::Root{}, sum, to, sum);
     } else {
       using R = PartType<T>;
       using Wide = PartType<ComputeType<T>>;
-      const DynamicTensor sum =
-          detail::reduce_to<Sum>(equation, each(detail::SquaredSize{}), out, to);
+      const DynamicTensor sum = reduce<Sum>(equation, each(detail::SquaredSize{}), to);
       return detail::map_as<Wide>(row, detail::RootAs<R>{}, sum, to, sum);
     }
   });
 }
 template <Element T>
 DynamicTensor logsumexp(std::string_view equation, const DynamicTensor& x,
-                        const std::optional<Sharding>& out = std::nullopt,
                         const CallOptions& call = Where::here()) {
   static_assert(
       RealElement<T>,
       "[tessera] log-sum-exp is for floating-point tensors, and this one is not; use cast first");
-  detail::require_type<T>(x, call.site("logsumexp"));
+  detail::require_type<T>(x, call.sharded_site("logsumexp"));
   return detail::of_several(call, [&](const CallOptions& each) {
-    const DynamicTensor largest = reduce<Max>(equation, x, each);
+    const DynamicTensor largest = reduce<Max>(equation, x, each.step());
     const DynamicTensor below =
         detail::map_as<T>(detail::spread_text(equation), detail::ExpBelow{}, x, each, x, largest);
-    const DynamicTensor total = detail::reduce_to<Sum>(equation, below, out, each);
+    const DynamicTensor total = reduce<Sum>(equation, below, each);
     const std::string kept = to_text(parse(equation).result);
     return detail::map_mixed<ComputeType<T>, T>(
         kept + "," + kept + "->" + kept, detail::LogPlus{}, total.sharding(),
-        each.site(detail::function_name<detail::LogPlus>()), total, largest);
+        each.step().site(detail::function_name<detail::LogPlus>()), total, largest);
   });
 }
 

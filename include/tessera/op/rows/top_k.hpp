@@ -14,19 +14,20 @@
 namespace tessera {
 namespace detail {
 template <Equation Labels, char Along, class Out, class Bound, class A>
-auto first_k(const A& x, Index k, bool descending, Where where) {
+auto first_k(const A& x, Index k, bool descending, const CallOptions& call) {
   using Call = TypedSort<Labels, Along, Out, true, true, true, A>;
   using Indices = typename ResultOf<Call, 1>::type;
-  const auto both = run_sort<Call, Bound>(descending, k, Labels.view(), where, x);
+  const auto both =
+      run_sort<Call>(descending, k, fresh_typed_site<Call, Bound>(Labels.view(), call), x);
   return Sorted<typename Call::result, Indices>{typename Call::result(both[0]), Indices(both[1])};
 }
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, char along,
                                              const DynamicTensor& x, Index k, bool descending,
-                                             const Sharding* out, const CallOptions& call) {
+                                             const CallOptions& call) {
   const SortTask task{
       .descending = descending, .positions = true, .limit = k, .kind = OperatorKind::top_k};
-  return as_sorted(sort(labels, along, task, {&x.core()}, out, call));
+  return as_sorted(sort(labels, along, task, {&x.core()}, call, call.fresh_sharded_site(labels)));
 }
 }  // namespace detail
 
@@ -37,39 +38,27 @@ Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, char along
 /// that is cheaper, as sort_with_indices. Collective over the mesh. Throws ShapeError when lines
 /// are shorter than k.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto top_k(const A& x, Index k, Where where = Where::here()) {
-  return detail::first_k<Labels, Along, Out, Bound>(x, k, true, where);
+auto top_k(const A& x, Index k, const CallOptions& call = Where::here()) {
+  return detail::first_k<Labels, Along, Out, Bound>(x, k, true, call);
 }
 /// The k least ones, the least first. Communication, errors: as top_k.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto bottom_k(const A& x, Index k, Where where = Where::here()) {
-  return detail::first_k<Labels, Along, Out, Bound>(x, k, false, where);
+auto bottom_k(const A& x, Index k, const CallOptions& call = Where::here()) {
+  return detail::first_k<Labels, Along, Out, Bound>(x, k, false, call);
 }
 
-/// The same with everything known at run time.
-template <int = dtypes>
-Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
-                                           const DynamicTensor& x, Index k, const Sharding& out,
-                                           const CallOptions& call = Where::here()) {
-  return detail::first_k(labels, along, x, k, true, &out, call);
-}
+/// The same with everything known at run time; without a sharding it is deduced.
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
                                            const DynamicTensor& x, Index k,
                                            const CallOptions& call = Where::here()) {
-  return detail::first_k(labels, along, x, k, true, nullptr, call);
-}
-template <int = dtypes>
-Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
-                                              const DynamicTensor& x, Index k, const Sharding& out,
-                                              const CallOptions& call = Where::here()) {
-  return detail::first_k(labels, along, x, k, false, &out, call);
+  return detail::first_k(labels, along, x, k, true, call);
 }
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
                                               const DynamicTensor& x, Index k,
                                               const CallOptions& call = Where::here()) {
-  return detail::first_k(labels, along, x, k, false, nullptr, call);
+  return detail::first_k(labels, along, x, k, false, call);
 }
 
 }  // namespace tessera

@@ -10,7 +10,6 @@
 /// Laws: a variance is computed from distances to means, so that digits do not cancel; for half
 /// types all is computed, and sent, in float, and rounded once, at the end.
 #include <limits>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -51,7 +50,7 @@ template <class T> struct RootAs {
 template <class T, class F, class... A>
 DynamicTensor map_as(const std::string& equation, const F& f, const DynamicTensor& like,
                      const CallOptions& call, const A&... x) {
-  return map_dynamic<T>(equation, f, like.sharding(), call.site(function_name<F>()), x...);
+  return map_dynamic<T>(equation, f, like.sharding(), call.step().site(function_name<F>()), x...);
 }
 /// Returns "bs->bs" of "bsv->bs".
 inline std::string result_text(std::string_view equation) {
@@ -79,19 +78,20 @@ template <class T> void use_moments() {
   }
 }
 /// Returns the variance, in float for half types, before the factor n / (n - ddof).
-template <Equation E, class Out, class Bound, class A> auto spread(const A& x, Where where) {
+template <Equation E, class Out, class Bound, class A>
+auto spread(const A& x, const CallOptions& call) {
   using Call = Typed<MomentsBy<E, false>, Out, A>;
   use_moments<typename A::value_type>();
-  return typename Call::result(
-      run({Call::operation, {&x.core()}, {E.view(), where, bound<Call, Bound>()}}));
+  return run_typed<Call, Bound>(E.view(), call, Call::operation, {&x.core()});
 }
 /// The same, after the mean.
 template <Equation E, class Out, class Bound, class A>
-auto mean_and_spread(const A& x, Where where) {
+auto mean_and_spread(const A& x, const CallOptions& call) {
   using Call = Typed<MomentsBy<E, true>, Out, A>;
   using Mean = typename ResultOf<Call, 1>::type;
   use_moments<typename A::value_type>();
-  const auto made = run_all(Call::operation, {&x.core()}, {E.view(), where, bound<Call, Bound>()});
+  const auto made =
+      run_all(Call::operation, {&x.core()}, fresh_typed_site<Call, Bound>(E.view(), call));
   return std::tuple<Mean, typename Call::result>(Mean(made[1]), typename Call::result(made[0]));
 }
 /// Returns n / (n - ddof), or NaN.
@@ -118,22 +118,24 @@ auto as_variance(const A& x, const S& spread, Index ddof, Where where) {
 /// the result's size over the axes that split these dimensions, and none where they are whole; no
 /// temporary of x's size. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
+auto variance(const A& x, Index ddof = 0, const CallOptions& call = Where::here()) {
   if constexpr (detail::Varies<typename A::value_type>::value)
-    return detail::as_variance<E>(x, detail::spread<E, Out, Bound>(x, where), ddof, where);
+    return detail::of_several(call, [&](const CallOptions& each) {
+      return detail::as_variance<E>(x, detail::spread<E, Out, Bound>(x, each), ddof, each.where());
+    });
   else
     return detail::Unknown<A>();
 }
 /// Returns the mean over the n elements of the dimensions that E drops, and the variance, read in
 /// one pass: a tuple. Communication, errors: as variance. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto mean_and_variance(const A& x, Index ddof = 0, Where where = Where::here()) {
+auto mean_and_variance(const A& x, Index ddof = 0, const CallOptions& call = Where::here()) {
   using T = typename A::value_type;
   if constexpr (detail::Varies<T>::value) {
-    const auto [mean, spread] = detail::mean_and_spread<E, Out, Bound>(x, where);
-    const auto variance = detail::as_variance<E>(x, spread, ddof, where);
+    const auto [mean, spread] = detail::mean_and_spread<E, Out, Bound>(x, call);
+    const auto variance = detail::as_variance<E>(x, spread, ddof, call.where());
     if constexpr (detail::short_type<T>)
-      return std::tuple(cast<T>(mean, where), variance);
+      return std::tuple(cast<T>(mean, call.where()), variance);
     else
       return std::tuple(mean, variance);
   } else {
@@ -142,38 +144,40 @@ auto mean_and_variance(const A& x, Index ddof = 0, Where where = Where::here()) 
 }
 /// Returns the square root of the variance. Communication, errors: as variance.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto standard_deviation(const A& x, Index ddof = 0, Where where = Where::here()) {
+auto standard_deviation(const A& x, Index ddof = 0, const CallOptions& call = Where::here()) {
   using T = typename A::value_type;
-  if constexpr (detail::short_type<T>)
-    return map(detail::RootAs<T>{detail::spread_factor(parse(E.view()), x.extents(), ddof)},
-               detail::spread<E, Out, Bound>(x, where), where);
-  else
-    return map(detail::Root{}, variance<E, Out, Bound>(x, ddof, where), where);
+  return detail::of_several(call, [&](const CallOptions& each) {
+    if constexpr (detail::short_type<T>)
+      return map(detail::RootAs<T>{detail::spread_factor(parse(E.view()), x.extents(), ddof)},
+                 detail::spread<E, Out, Bound>(x, each), each.where());
+    else
+      return map(detail::Root{}, variance<E, Out, Bound>(x, ddof, each), each.where());
+  });
 }
 
 /// Over all dimensions: scalar tensors, the same on every process.
-template <TypedTensor A> auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
-  return variance<detail::total_equation(A::rank)>(x, ddof, where);
+template <TypedTensor A>
+auto variance(const A& x, Index ddof = 0, const CallOptions& call = Where::here()) {
+  return variance<detail::total_equation(A::rank)>(x, ddof, call);
 }
 template <TypedTensor A>
-auto mean_and_variance(const A& x, Index ddof = 0, Where where = Where::here()) {
-  return mean_and_variance<detail::total_equation(A::rank)>(x, ddof, where);
+auto mean_and_variance(const A& x, Index ddof = 0, const CallOptions& call = Where::here()) {
+  return mean_and_variance<detail::total_equation(A::rank)>(x, ddof, call);
 }
 template <TypedTensor A>
-auto standard_deviation(const A& x, Index ddof = 0, Where where = Where::here()) {
-  return standard_deviation<detail::total_equation(A::rank)>(x, ddof, where);
+auto standard_deviation(const A& x, Index ddof = 0, const CallOptions& call = Where::here()) {
+  return standard_deviation<detail::total_equation(A::rank)>(x, ddof, call);
 }
 
 namespace detail {
-/// The variance before its factor and, `with_mean`, the mean; without `out` their sharding is
-/// deduced.
+/// The variance before its factor and, `with_mean`, the mean; without a sharding theirs is deduced.
 template <class T>
 std::vector<TensorCore> spread(std::string_view equation, bool with_mean, const DynamicTensor& x,
-                               const std::optional<Sharding>& out, const CallOptions& call) {
+                               const CallOptions& call) {
   use_moments<T>();
   ops::Moments operation{parse(equation), with_mean};
-  operation.out = out ? *out : operation.deduced({x.core().desc()});
-  return run_all(operation, {&x.core()}, call.site(equation));
+  operation.out = call.out() != nullptr ? *call.out() : operation.deduced({x.desc()});
+  return run_all(operation, {&x.core()}, call.sharded_site(equation));
 }
 /// Gives a variance its factor and its type, R.
 template <class R>
@@ -191,26 +195,24 @@ DynamicTensor as_variance(std::string_view equation, const DynamicTensor& x,
 }
 }  // namespace detail
 
-/// The same with everything known at run time, of elements T; without `out` its sharding is
-/// deduced. Throw UsageError when x has other elements.
+/// The same with everything known at run time, of elements T; without a sharding it is deduced.
+/// Throw UsageError when x has other elements.
 template <Element T>
-DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
-                       const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
+DynamicTensor variance(std::string_view equation, const DynamicTensor& x, Index ddof = 0,
                        const CallOptions& call = Where::here()) {
   using R = PartType<T>;
-  detail::require_type<T>(x, call.site("variance"));
+  detail::require_type<T>(x, call.sharded_site("variance"));
   return detail::of_several(call, [&](const CallOptions& each) {
-    const DynamicTensor spread(detail::spread<T>(equation, false, x, out, each)[0]);
+    const DynamicTensor spread(detail::spread<T>(equation, false, x, each)[0]);
     return detail::as_variance<R>(equation, x, spread, ddof, each);
   });
 }
 template <Element T>
 std::tuple<DynamicTensor, DynamicTensor> mean_and_variance(
-    std::string_view equation, const DynamicTensor& x,
-    const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
+    std::string_view equation, const DynamicTensor& x, Index ddof = 0,
     const CallOptions& call = Where::here()) {
-  detail::require_type<T>(x, call.fresh_site("mean_and_variance"));
-  const auto made = detail::spread<T>(equation, true, x, out, call);
+  detail::require_type<T>(x, call.fresh_sharded_site("mean_and_variance"));
+  const auto made = detail::spread<T>(equation, true, x, call);
   DynamicTensor mean(made[1]);
   if constexpr (detail::short_type<T>)
     mean = detail::map_as<ComputeType<T>>(detail::result_text(equation), fn::Cast<T>{}, mean, call,
@@ -218,19 +220,18 @@ std::tuple<DynamicTensor, DynamicTensor> mean_and_variance(
   return {mean, detail::as_variance<PartType<T>>(equation, x, DynamicTensor(made[0]), ddof, call)};
 }
 template <Element T>
-DynamicTensor standard_deviation(std::string_view equation, const DynamicTensor& x,
-                                 const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
+DynamicTensor standard_deviation(std::string_view equation, const DynamicTensor& x, Index ddof = 0,
                                  const CallOptions& call = Where::here()) {
   using R = PartType<T>;
-  detail::require_type<T>(x, call.site("standard_deviation"));
+  detail::require_type<T>(x, call.sharded_site("standard_deviation"));
   const std::string row = detail::result_text(equation);
   return detail::of_several(call, [&](const CallOptions& each) {
     if constexpr (detail::short_type<R>) {
-      const DynamicTensor spread(detail::spread<T>(equation, false, x, out, each)[0]);
+      const DynamicTensor spread(detail::spread<T>(equation, false, x, each)[0]);
       const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
       return detail::map_as<ComputeType<R>>(row, detail::RootAs<R>{factor}, spread, each, spread);
     } else {
-      const DynamicTensor v = variance<T>(equation, x, out, ddof, each);
+      const DynamicTensor v = variance<T>(equation, x, ddof, each);
       return detail::map_as<R>(row, detail::Root{}, v, each, v);
     }
   });

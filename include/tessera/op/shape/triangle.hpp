@@ -36,7 +36,7 @@ template <bool Lower> struct Triangle {
 template <bool Lower>
 DynamicTensor triangle(const DynamicTensor& x, Index diagonal, const CallOptions& call) {
   using F = Triangle<Lower>;
-  const CallSite site = call.site(F::name);
+  const CallSite site = call.sharded_site(F::name);
   const OperandList operands{&x.core()};
   const DType type = common_type(operands, 0, site);
   const int rank = x.core().rank();
@@ -48,7 +48,7 @@ DynamicTensor triangle(const DynamicTensor& x, Index diagonal, const CallOptions
                              {.operands = 1}),
         site.where);
   ops::Map operation{broadcast_terms({rank}), type, F::linearity};
-  operation.out = operation.deduced({x.desc()});
+  operation.out = call.out() != nullptr ? *call.out() : operation.deduced({x.desc()});
   const F f{diagonal};
   PlacedFunction<F> placed{f, {}, {}};
   place_result(operation.terms, operands, operation.out, placed.offset, placed.extents);
@@ -58,7 +58,8 @@ DynamicTensor triangle(const DynamicTensor& x, Index diagonal, const CallOptions
         run({operation, operands, site, {.kernel = IndexRunner<T, F, T>::kernel(placed)}}));
   });
 }
-template <bool Lower, class A> auto triangle_of(const A& x, Index diagonal, const CallOf<A>& call) {
+template <bool Lower, class A>
+auto triangle_of(const A& x, Index diagonal, const CallOptions& call) {
   if constexpr (!TypedTensor<A>) {
     return triangle<Lower>(x, diagonal, call);
   } else {
@@ -76,11 +77,11 @@ template <bool Lower, class A> auto triangle_of(const A& x, Index diagonal, cons
 /// columns being the last two dimensions; of any element type. Communication: none. Collective over
 /// the mesh. Throws nothing of its own.
 template <detail::AnyTensor A>
-auto tril(const A& x, Index diagonal = 0, const detail::CallOf<A>& call = Where::here()) {
+auto tril(const A& x, Index diagonal = 0, const CallOptions& call = Where::here()) {
   return detail::triangle_of<true>(x, diagonal, call);
 }
 template <detail::AnyTensor A>
-auto triu(const A& x, Index diagonal = 0, const detail::CallOf<A>& call = Where::here()) {
+auto triu(const A& x, Index diagonal = 0, const CallOptions& call = Where::here()) {
   return detail::triangle_of<false>(x, diagonal, call);
 }
 
