@@ -147,7 +147,7 @@ def whole_signature(text):
     parameters = head.index("(")
     end = end_of_bracket(head, parameters)
     name, inside = head[:parameters], re.sub(r"\s+", " ", head[parameters + 1 : end - 1])
-    inside = re.sub(r"(?:, |^)(?:Where where|const detail::CallOf<[^>]*>& call) = (?:Where::here\(\)|\{\})", "", inside)
+    inside = re.sub(r"(?:, |^)(?:Where where|const CallOptions& call) = (?:Where::here\(\)|\{\})", "", inside)
     tail = re.match(r"\s*(const)?", head[end:])[1]
     line = re.sub(r"\s+", " ", name) + "(" + inside + ")" + (" " + tail if tail else "") + ";"
     line = re.sub(r"^(inline|constexpr|TESSERA_FUNCTION|\[\[nodiscard\]\]|inline constexpr) ", "", line)

@@ -104,9 +104,9 @@ def operators(root, pages, plans):
         for path, head, declared in documented(root, room):
             name, title = path.stem, sentence_case(path.stem.replace("_", " "))
             placed = " Functions also take the place of their call as the last argument, which is left out here."
-            calls = " Functions also take a `CallOptions` as the last argument, of typed tensors the place of their call, which is left out here."
+            calls = " Functions also take a `CallOptions` as the last argument, which is left out here: a sharding, a contract, `into(y)`, or several in braces."
             out = [f"# {title}", markdown(head), f"Header: `tessera/{path.relative_to(root / 'include/tessera')}`."
-                   + next((said for sign, said in (("detail::CallOf", calls), ("Where where", placed))
+                   + next((said for sign, said in (("const CallOptions& call", calls), ("Where where", placed))
                            if any(sign in text for one in declared for text in one.texts)), "")]
             if name in unused and room == "op":
                 unused.remove(name)
