@@ -53,8 +53,8 @@ template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract,
 typename detail::TypedReduce<Kind, E, Out, A>::result reduce(
     const A& x, const CallOptions& call = Where::here()) {
   using Typed = detail::TypedReduce<Kind, E, Out, A>;
-  return typename Typed::result(
-      detail::run_reduce<Kind, Typed>(x, detail::typed_site<Typed, Bound>(E.view(), call)));
+  return typename Typed::result(detail::run_reduce<Kind, Typed>(
+      x, detail::typed_site<Typed, Bound>(E.view(), call, x.core())));
 }
 
 /// Returns x, (b, s, v) with "bsv->bs", reduced to the dimensions that E keeps, (b, s):

@@ -69,9 +69,9 @@ class CallOptions {
   Where where() const { return where_; }
   const std::optional<Contract>& contract() const { return contract_; }
   /// Returns how the result is to be sharded; null: as the operator deduces it.
-  const Sharding* out() const { return out_ ? &*out_ : nullptr; }
+  const Sharding* out() const { return sharded_ ? &out_ : nullptr; }
   /// Returns the same, or the sharding of x.
-  const Sharding& out_or(const DynamicTensor& x) const { return out_ ? *out_ : x.sharding(); }
+  const Sharding& out_or(const DynamicTensor& x) const { return sharded_ ? out_ : x.sharding(); }
   /// Returns the tensor that takes the result; null: a new one does.
   const TensorCore* destination() const { return into_ ? &*into_ : nullptr; }
 
@@ -117,7 +117,7 @@ class CallOptions {
   /// Returns the same options with a sharding, where they have none.
   CallOptions or_sharded(const Sharding& out) const {
     CallOptions call = *this;
-    if (!call.out_) call.out_ = out;
+    if (!sharded_) call.add(out);
     return call;
   }
   /// Returns the options of a step on the way to the result: the same contract and place, neither a
@@ -131,23 +131,32 @@ class CallOptions {
  private:
   friend CallOptions into(const DynamicTensor& y, Where where);
 
-  void add(const Sharding& out) { put(out_, out, "sharding of its result"); }
-  void add(const Contract& contract) { put(contract_, contract, "contract"); }
+  void add(const Sharding& out) {
+    refuse_second(sharded_, "sharding of its result");
+    out_ = out;
+    sharded_ = true;
+  }
+  void add(const Contract& contract) {
+    refuse_second(contract_.has_value(), "contract");
+    contract_ = contract;
+  }
   void add(const CallOptions& options) {
     if (options.where_.known()) where_ = options.where_;
-    if (options.out_) add(*options.out_);
+    if (options.sharded_) add(options.out_);
     if (options.contract_) add(*options.contract_);
-    if (options.into_) put(into_, *options.into_, "destination");
+    if (options.into_) {
+      refuse_second(into_.has_value(), "destination");
+      into_ = options.into_;
+    }
   }
-  template <class T> void put(std::optional<T>& part, const T& given, const char* name) const {
-    if (part)
-      throw UsageError("a call is given a " + std::string(name) +
+  void refuse_second(bool given, const char* part) const {
+    if (given)
+      throw UsageError("a call is given a " + std::string(part) +
                            " twice, in one pair of braces; it has one; leave one out",
                        where_);
-    part = given;
   }
   void refuse_out(std::string_view label) const {
-    if (out_)
+    if (sharded_)
       throw UsageError(std::string(label) +
                            ": the call is given the sharding of its result, which follows from "
                            "its other arguments; call it without one, and reshard what it returns",
@@ -158,7 +167,8 @@ class CallOptions {
     return site;
   }
 
-  std::optional<Sharding> out_;
+  Sharding out_;
+  bool sharded_ = false;  ///< out_ is the sharding of the result
   std::optional<Contract> contract_;
   std::optional<TensorCore> into_;
   Where where_;

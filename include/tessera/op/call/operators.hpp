@@ -6,7 +6,7 @@
 ///
 ///     TensorCore y = detail::einsum(parse("ik,kj->ij"), a, b, out, {"ik,kj->ij", where});
 #include <initializer_list>
-#include <span>
+#include <iterator>
 #include <vector>
 
 #include <tessera/plan/check/verdict.hpp>
@@ -21,31 +21,37 @@
 
 namespace tessera::detail {
 
-/// One dynamic tensor, or several in braces, as an argument; it refers to them.
+/// One dynamic tensor, or several in braces, as an argument; it refers to them, which outlive the
+/// call.
 class DynamicTensors {
  public:
-  DynamicTensors(const DynamicTensor& x) : list_(&x, 1) {}  // NOLINT: one is a list of one
+  DynamicTensors(const DynamicTensor& x) : first_(&x), size_(1) {}  // NOLINT: one is a list of one
   template <TypedTensor A>
-  DynamicTensors(const A& x) : one_(x), list_(&one_, 1) {}  // NOLINT: and a typed one is dynamic
-  DynamicTensors(std::initializer_list<DynamicTensor> list) : list_(list.begin(), list.size()) {}
+  DynamicTensors(const A& x)  // NOLINT: and a typed one is dynamic
+      : one_(x), first_(&one_), size_(1) {}
+  DynamicTensors(std::initializer_list<DynamicTensor> list)
+      : first_(std::data(list)), size_(list.size()) {}
   DynamicTensors(const DynamicTensors&) = delete;
-  std::span<const DynamicTensor> list() const { return list_; }
+  const DynamicTensor* begin() const { return first_; }
+  const DynamicTensor* end() const { return first_ + size_; }
+  std::size_t size() const { return size_; }
 
  private:
   DynamicTensor one_;
-  std::span<const DynamicTensor> list_;
+  const DynamicTensor* first_;
+  std::size_t size_;
 };
 
 /// Returns the operands of a call, with a list of tensors behind them; there are at least `least`.
 inline OperandList operands_of(OperandList operands, const DynamicTensors& tensors,
                                std::size_t least, CallSite site) {
-  const std::size_t given = static_cast<std::size_t>(operands.size()) + tensors.list().size();
+  const std::size_t given = static_cast<std::size_t>(operands.size()) + tensors.size();
   if (given < least || given > max_operands)
     throw UsageError(std::string(site.label) + ": " + std::to_string(given) +
                          " tensors are given; it takes " + std::to_string(least) + " to " +
                          std::to_string(max_operands),
                      site.where);
-  for (const DynamicTensor& tensor : tensors.list()) operands.push_back(&tensor.core());
+  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
   return operands;
 }
 

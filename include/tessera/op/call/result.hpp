@@ -96,7 +96,8 @@ using Held = typename Choose<contract_of<typename Call::mesh, C>().bounded()>::t
     Call, AnyTyped<typename Call::mesh>>;
 
 [[noreturn]] inline void throw_other_sharding(const Sharding& out, const Sharding& promised,
-                                              const AxisNames& names, CallSite site) {
+                                              const TensorCore& x, CallSite site) {
+  const AxisNames names = x.defined() ? AxisNames(x.mesh()->names()) : AxisNames();
   throw ShardingError(std::string(site.label) + ": the call asks for a result that is sharded " +
                           to_string(out, names) + ", and its type says " +
                           to_string(promised, names) +
@@ -104,31 +105,30 @@ using Held = typename Choose<contract_of<typename Call::mesh, C>().bounded()>::t
                           "it there, or call it on dynamic tensors",
                       site.where);
 }
-/// Returns a typed call as operators take it, under the name that messages give it: held to `own`,
-/// its type's contract, and to the one that it is given. Throws ShardingError when it is given
-/// another sharding than `promised`, its type's.
-inline CallSite typed_site(std::string_view label, const CallOptions& options,
-                           const std::optional<Contract>& own, const Sharding& promised,
-                           AxisNames (*names)()) {
+/// Returns a typed call, of which x is an operand, as operators take it, under the name that
+/// messages give it: held to `own`, its type's contract, and to the one that it is given. Throws
+/// ShardingError when it is given another sharding than `promised`, its type's.
+inline CallSite typed_site(std::string_view label, const CallOptions& options, const TensorCore& x,
+                           const std::optional<Contract>& own, const Sharding& promised) {
   CallSite site = options.sharded_site(label);
   if (own && site.contract)
     site.contract = Contract::from_bits(own->bits() & site.contract->bits());
   else if (own)
     site.contract = own;
   if (options.out() != nullptr && !(*options.out() == promised))
-    throw_other_sharding(*options.out(), promised, names(), site);
+    throw_other_sharding(*options.out(), promised, x, site);
   return site;
 }
 template <class Call, class C>
-CallSite typed_site(std::string_view label, const CallOptions& options) {
-  return typed_site(label, options, bound<Held<Call, C>, C>(), Call::value, &Call::mesh::names);
+CallSite typed_site(std::string_view label, const CallOptions& options, const TensorCore& x) {
+  return typed_site(label, options, x, bound<Held<Call, C>, C>(), Call::value);
 }
 /// Returns the same of a typed call whose result is not one tensor. Throws UsageError when it has a
 /// destination.
 template <class Call, class C>
-CallSite fresh_typed_site(std::string_view label, const CallOptions& options) {
+CallSite fresh_typed_site(std::string_view label, const CallOptions& options, const TensorCore& x) {
   (void)options.fresh_sharded_site(label);
-  return typed_site<Call, C>(label, options);
+  return typed_site<Call, C>(label, options, x);
 }
 /// Carries out a typed call, whose operation is `Call`'s with what is known when it runs.
 template <class Call, class C, class Op>
@@ -136,7 +136,7 @@ typename Call::result run_typed(std::string_view label, const CallOptions& optio
                                 const Op& operation, const OperandList& operands,
                                 const Extras& extras = {}) {
   return typename Call::result(
-      run({operation, operands, typed_site<Call, C>(label, options), extras}));
+      run({operation, operands, typed_site<Call, C>(label, options, *operands[0]), extras}));
 }
 /// Whether a call with a dynamic operand leaves to its options what a typed call names by types.
 template <class Out, class C> consteval bool demand_dynamic() {

@@ -121,7 +121,7 @@ void scatter_into(A& x, const I& indices, const U& updates, const ScatterSetting
   operation.in_place = true;
   (void)detail::run({operation,
                      {&indices.core(), &updates.core(), &x.core()},
-                     detail::typed_site<Typed, Bound>(E.view(), call),
+                     detail::typed_site<Typed, Bound>(E.view(), call, x.core()),
                      detail::changing(x.core())});
 }
 

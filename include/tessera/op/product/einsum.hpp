@@ -19,8 +19,9 @@ namespace detail {
 template <Equation E, class Out, class Bound, TypedTensor... A>
 typename TypedEinsum<E, Out, A...>::result run_einsum(const CallOptions& call, const A&... a) {
   using Typed = TypedEinsum<E, Out, A...>;
-  return typename Typed::result(einsum_of_many(Typed::operation, OperandList{&a.core()...},
-                                               typed_site<Typed, Bound>(E.view(), call)));
+  const OperandList operands{&a.core()...};
+  return typename Typed::result(einsum_of_many(
+      Typed::operation, operands, typed_site<Typed, Bound>(E.view(), call, *operands[0])));
 }
 
 /// The same with everything known at run time; without a sharding it is deduced.
@@ -49,8 +50,8 @@ typename detail::TypedEinsum<E, Out, A, B>::result einsum(const A& a, const B& b
   return typename Typed::result(detail::run(
       {Typed::operation,
        {&a.core(), &b.core()},
-       detail::typed_site(E.view(), call, detail::bound<detail::Held<Typed, Bound>, Bound>(),
-                          Typed::value, &Typed::mesh::names)}));
+       detail::typed_site(E.view(), call, a.core(),
+                          detail::bound<detail::Held<Typed, Bound>, Bound>(), Typed::value)}));
 }
 
 /// Returns one tensor with the dimensions summed that the result leaves out, and the others

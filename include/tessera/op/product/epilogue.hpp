@@ -192,10 +192,11 @@ auto einsum(const A& a, const B& b, const detail::ProductEpilogue<F, Extra...>& 
                last.extras);
     using Runner = detail::EpilogueRunner<typename Typed::type, F, typename A::value_type,
                                           typename Extra::value_type...>;
-    return typename Typed::result(detail::run({Typed::operation,
-                                               operands,
-                                               detail::typed_site<Typed, Bound>(E.view(), call),
-                                               {.kernel = Runner::kernel(last.function)}}));
+    return typename Typed::result(
+        detail::run({Typed::operation,
+                     operands,
+                     detail::typed_site<Typed, Bound>(E.view(), call, a.core()),
+                     {.kernel = Runner::kernel(last.function)}}));
   }
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,

@@ -92,7 +92,7 @@ auto matmul(const A& a, const B& b, const CallOptions& call = Where::here()) {
     return typename Typed::result(
         detail::matmul(Typed::operation.terms, a.core(), b.core(),
                        detail::result_sharding<Typed>({&a.core(), &b.core()}),
-                       detail::typed_site<Typed, Bound>("matmul", call)));
+                       detail::typed_site<Typed, Bound>("matmul", call, a.core())));
   } else {
     return detail::Unknown<A>();
   }

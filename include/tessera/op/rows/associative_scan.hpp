@@ -44,7 +44,8 @@ typename detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>::result as
   using Typed = detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>;
   using T = typename A::value_type;
   static_assert(detail::demand_join<F, T>());
-  const detail::CallSite site = detail::typed_site<Typed, Bound>(detail::function_name<F>(), call);
+  const detail::CallSite site =
+      detail::typed_site<Typed, Bound>(detail::function_name<F>(), call, x.core());
   const detail::ScanRunner<F, T> runner{f, identity.at(site)};
   ops::Scan operation = Typed::operation;
   operation.options = options;

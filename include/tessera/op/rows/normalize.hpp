@@ -101,7 +101,7 @@ auto normalize(double epsilon, const CallOptions& call, const A& x, const Row&..
   using Call = Typed<NormBy<Centred>, Out, A, Row...>;
   return typename Call::result(normalize<typename A::value_type, Centred>(
       Call::operation, epsilon, {&x.core(), &row.core()...},
-      typed_site<Call, Bound>(Call::operation.name(), call)));
+      typed_site<Call, Bound>(Call::operation.name(), call, x.core())));
 }
 template <class T, bool Centred>
 DynamicTensor normalize(double epsilon, const CallOptions& call, const OperandList& operands) {

@@ -100,7 +100,8 @@ template <Equation Labels, char Along, class Out = Deduced, class Bound = NoCont
 auto sort(const A& x, SortOptions options = {}, const CallOptions& call = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A>;
   return typename Typed::result(detail::run_sort<Typed>(
-      options.descending, -1, detail::typed_site<Typed, Bound>(Labels.view(), call), x)[0]);
+      options.descending, -1, detail::typed_site<Typed, Bound>(Labels.view(), call, x.core()),
+      x)[0]);
 }
 
 /// Returns the indices of the elements of each line of x in order, of x's shape, as int64.
@@ -110,7 +111,8 @@ template <Equation Labels, char Along, class Out = Deduced, class Bound = NoCont
 auto argsort(const A& x, SortOptions options = {}, const CallOptions& call = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, false, true, A>;
   return typename Typed::result(detail::run_sort<Typed>(
-      options.descending, -1, detail::typed_site<Typed, Bound>(Labels.view(), call), x)[0]);
+      options.descending, -1, detail::typed_site<Typed, Bound>(Labels.view(), call, x.core()),
+      x)[0]);
 }
 
 /// Returns both, each of x's shape. Communication: as sort, with values and indices on the way
@@ -121,7 +123,8 @@ auto sort_with_indices(const A& x, SortOptions options = {},
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, true, A>;
   using Indices = typename detail::ResultOf<Typed, 1>::type;
   const auto both = detail::run_sort<Typed>(
-      options.descending, -1, detail::fresh_typed_site<Typed, Bound>(Labels.view(), call), x);
+      options.descending, -1, detail::fresh_typed_site<Typed, Bound>(Labels.view(), call, x.core()),
+      x);
   return Sorted<typename Typed::result, Indices>{typename Typed::result(both[0]), Indices(both[1])};
 }
 
@@ -133,9 +136,9 @@ template <Equation Labels, char Along, class Out = Deduced, class Bound = NoCont
   requires(sizeof...(B) >= 1)
 auto sort_by_key(SortOptions options, const A& keys, const B&... carried) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A, B...>;
-  const auto all = detail::run_sort<Typed>(options.descending, -1,
-                                           detail::typed_site<Typed, Bound>(Labels.view(), Where{}),
-                                           keys, carried...);
+  const auto all = detail::run_sort<Typed>(
+      options.descending, -1, detail::typed_site<Typed, Bound>(Labels.view(), Where{}, keys.core()),
+      keys, carried...);
   return detail::sorted_tuple<Typed>(all, std::make_index_sequence<1 + sizeof...(B)>{});
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A,
@@ -144,8 +147,8 @@ auto sort_by_key(const A& keys, const B& carried, SortOptions options = {},
                  const CallOptions& call = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A, B>;
   const auto all = detail::run_sort<Typed>(
-      options.descending, -1, detail::fresh_typed_site<Typed, Bound>(Labels.view(), call), keys,
-      carried);
+      options.descending, -1,
+      detail::fresh_typed_site<Typed, Bound>(Labels.view(), call, keys.core()), keys, carried);
   return detail::sorted_tuple<Typed>(all, std::make_index_sequence<2>{});
 }
 

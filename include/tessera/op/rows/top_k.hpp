@@ -17,8 +17,8 @@ template <Equation Labels, char Along, class Out, class Bound, class A>
 auto first_k(const A& x, Index k, bool descending, const CallOptions& call) {
   using Call = TypedSort<Labels, Along, Out, true, true, true, A>;
   using Indices = typename ResultOf<Call, 1>::type;
-  const auto both =
-      run_sort<Call>(descending, k, fresh_typed_site<Call, Bound>(Labels.view(), call), x);
+  const auto both = run_sort<Call>(descending, k,
+                                   fresh_typed_site<Call, Bound>(Labels.view(), call, x.core()), x);
   return Sorted<typename Call::result, Indices>{typename Call::result(both[0]), Indices(both[1])};
 }
 template <int = dtypes>

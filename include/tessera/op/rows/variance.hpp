@@ -90,8 +90,8 @@ auto mean_and_spread(const A& x, const CallOptions& call) {
   using Call = Typed<MomentsBy<E, true>, Out, A>;
   using Mean = typename ResultOf<Call, 1>::type;
   use_moments<typename A::value_type>();
-  const auto made =
-      run_all(Call::operation, {&x.core()}, fresh_typed_site<Call, Bound>(E.view(), call));
+  const auto made = run_all(Call::operation, {&x.core()},
+                            fresh_typed_site<Call, Bound>(E.view(), call, x.core()));
   return std::tuple<Mean, typename Call::result>(Mean(made[1]), typename Call::result(made[0]));
 }
 /// Returns n / (n - ddof), or NaN.

@@ -74,8 +74,8 @@ auto update(const A& x, const B& block, const Extents& start,
   using Y = detail::OperandOf<B>;
   using Typed =
       detail::Typed<detail::UpdateBy<X::sliced>, Out, typename X::tensor, typename Y::tensor>;
-  const detail::CallSite site = detail::typed_site<Typed, Bound>("update", call);
   const typename X::tensor& all = X::whole(x);
+  const detail::CallSite site = detail::typed_site<Typed, Bound>("update", call, all.core());
   const ops::Update operation{{detail::spread<D...>(all, "start", start, Extents(A::rank, 0), site),
                                Slices{X::slice(x), Y::slice(block)}},
                               Typed::value};

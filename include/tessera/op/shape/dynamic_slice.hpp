@@ -77,8 +77,9 @@ auto dynamic_slice(const A& x, const Extents& start, const Extents& size,
   detail::use_indexed<typename A::value_type>();
   ops::DynamicSlice operation = Typed::operation;
   operation.size = size;
-  return typename Typed::result(detail::run_window(
-      operation, {&x.core()}, start, detail::typed_site<Typed, Bound>("dynamic_slice", call)));
+  return typename Typed::result(
+      detail::run_window(operation, {&x.core()}, start,
+                         detail::typed_site<Typed, Bound>("dynamic_slice", call, x.core())));
 }
 /// Along one letter.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
@@ -99,7 +100,7 @@ auto dynamic_update_slice(const A& x, const U& update, const Extents& start,
   detail::use_indexed<typename A::value_type>();
   return typename Typed::result(
       detail::run_window(Typed::operation, {&x.core(), &update.core()}, start,
-                         detail::typed_site<Typed, Bound>("dynamic_update_slice", call)));
+                         detail::typed_site<Typed, Bound>("dynamic_update_slice", call, x.core())));
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor U>

@@ -33,7 +33,7 @@ template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A
 auto pad(const A& x, const Extents& low, const Extents& high, const Extents& interior = {},
          S value = S{}, const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::PadBy<D...>, Out, A>;
-  const detail::CallSite site = detail::typed_site<Typed, Bound>("pad", call);
+  const detail::CallSite site = detail::typed_site<Typed, Bound>("pad", call, x.core());
   const auto of_all = [&](std::string_view name, const Extents& numbers) {
     return detail::spread<D...>(x, name, numbers, Extents(A::rank, 0), site);
   };

@@ -60,7 +60,7 @@ template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           Scalar S = typename A::value_type>
 auto shift(const A& x, Index by, S value = S{}, const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::StepBy<ops::Shift, D>, Out, A>;
-  const detail::CallSite site = detail::typed_site<Typed, Bound>("shift", call);
+  const detail::CallSite site = detail::typed_site<Typed, Bound>("shift", call, x.core());
   const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value, site));
   const ops::Shift operation{{by, D, fill.outside()}, Typed::value};
   return typename Typed::result(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));

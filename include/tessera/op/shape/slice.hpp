@@ -55,7 +55,7 @@ template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A
 auto slice(const A& x, const Extents& start, const Extents& limit, const Extents& stride = {},
            const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::SliceBy<D...>, Out, A>;
-  const detail::CallSite site = detail::typed_site<Typed, Bound>("slice", call);
+  const detail::CallSite site = detail::typed_site<Typed, Bound>("slice", call, x.core());
   const ops::Slice operation{{{detail::spread_slice<D...>(x, start, limit, stride, site)}},
                              Typed::value};
   return typename Typed::result(detail::run({operation, {&x.core()}, site}));
@@ -73,7 +73,7 @@ template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A
 auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Extents>& limits,
             const Extents& stride = {}, const CallOptions& call = Where::here()) {
   using Typed = detail::Typed<detail::SliceBy<D...>, Out, A>;
-  const detail::CallSite site = detail::fresh_typed_site<Typed, Bound>("slices", call);
+  const detail::CallSite site = detail::fresh_typed_site<Typed, Bound>("slices", call, x.core());
   std::vector<typename Typed::result> results;
   for (TensorCore& core : detail::slices(
            x.core(), starts.size(), limits.size(), Typed::value, site, [&](std::size_t k) {
