@@ -14,6 +14,7 @@
 // CASE unfinished_gradient: an unfinished partial value is used as a value
 // CASE source_rank: tensors that are put together have different numbers of dimensions
 // CASE source_type: the tensor and its updates have different element types
+// CASE dynamic_spec: a call with a dynamic tensor names a spec or a contract as a template argument
 // CASE strict: the call communicates, has no contract, and its mesh is Strict
 // ERRORS each: 1
 #include <tessera/tessera.hpp>
@@ -70,6 +71,8 @@ void use(const Tensor<_, rows, _, model>& x, const Tensor<_, _, model, _>& k,
   (void)select_and_scatter<Max>(plane, cube, pairs);
 #elif defined(CASE_source_type)
   (void)select_and_scatter<Min>(weight, wide, {.size = {2, 1, 1, 1}});
+#elif defined(CASE_dynamic_spec)
+  (void)reduce_window<Sum, P<rows, _>>(DynamicTensor(plane), pairs);
 #elif defined(CASE_strict)
   (void)convolve<nhwc>(careful, weights);
 #else
@@ -83,5 +86,6 @@ void use(const Tensor<_, rows, _, model>& x, const Tensor<_, _, model, _>& k,
   (void)convolve<nhwc, Deduced, Only<exchanges<rows>>>(careful, weights);
   (void)reduce_window<Any>(truth, pairs);
   (void)reduce_window_gradient<Mean>(plane, plane, pairs);
+  (void)reduce_window<Sum>(DynamicTensor(plane), pairs, Sharding{{0}, {}});
 #endif
 }
