@@ -202,6 +202,16 @@ TAKES(mean_and_variance<double>(text, d, 0, options));
 TAKES(standard_deviation<"ij->i">(x, 0, options));
 TAKES(standard_deviation<double>(text, d, 0, options));
 
+// Tensors like another one.
+TAKES(full_like(x, 2, options));
+TAKES(full_like(d, 2, options));
+TAKES(zeros_like(x, options));
+TAKES(zeros_like(d, options));
+TAKES(ones_like(x, options));
+TAKES(ones_like(d, options));
+TAKES(empty_like(x, options));
+TAKES(empty_like(d, options));
+
 // Functions of elements.
 TAKES(map<"ij->ij">(fn::Exp{}, x, options));
 TAKES(map(fn::Maximum{}, x, y, options));

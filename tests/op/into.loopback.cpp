@@ -439,6 +439,8 @@ TEST_CASE("a typed call takes the same options as a dynamic one") {
     const auto z = from_function<Real<data, model>>(mesh, {6, 8}, Ramp{});
     (void)maximum(z, -1.0 * x, into(z));
     CHECK(to_host(z) == to_host(maximum(x, -1.0 * x)));
+    (void)ones_like(x, into(z));
+    CHECK(to_host(z) == to_host(ones_like(x)));
     CHECK(says([&] { (void)sum<"ij->i">(x, into(rolled)); }, "the result is double 6"));
     CHECK(says([&] { (void)top_k<"ij", 'j'>(x, 2, into(z)); }, "is not one tensor"));
     // A contract, beside the one of its type.

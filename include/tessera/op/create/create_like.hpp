@@ -61,48 +61,46 @@ inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& val
 
 /// Returns a tensor of x's element type, extents (n, m, ...), sharding and mesh, with every element
 /// `value`; of zeros_like 0, of ones_like 1. Communication: none. Collective over the mesh. Throws
-/// UsageError when the number is no element of x's type.
+/// UsageError when the number is no element of x's type. (Those of dynamic tensors are compiled
+/// where they are used.)
 template <TypedTensor A>
 TensorOf<A> full_like(const A& x,
                       std::type_identity_t<detail::GivenElement<typename A::value_type>> value,
-                      Where where = Where::here()) {
-  const detail::CallSite site{"full_like", where};
+                      const CallOptions& call = Where::here()) {
+  const detail::CallSite site = call.site("full_like");
   return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), value.at(site), site);
 }
-template <TypedTensor A> TensorOf<A> zeros_like(const A& x, Where where = Where::here()) {
-  return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type{},
-                                     {"zeros_like", where});
-}
-template <TypedTensor A> TensorOf<A> ones_like(const A& x, Where where = Where::here()) {
-  return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type(1),
-                                     {"ones_like", where});
-}
-/// Returns such a tensor with unspecified elements: for code that writes them all. Communication:
-/// none. Throws nothing of its own.
-template <TypedTensor A> TensorOf<A> empty_like(const A& x, Where where = Where::here()) {
-  return detail::create<TensorOf<A>>(detail::mesh_like(x), x.extents(), {}, {"empty_like", where});
-}
-
-/// The same for dynamic tensors. Throws UsageError when the value is no element of x's type. (They
-/// are templates so that they are compiled where they are used.)
 template <std::same_as<DynamicTensor> X>
 DynamicTensor full_like(const X& x, detail::OutsideValue value,
                         const CallOptions& call = Where::here()) {
   return detail::filled_like(x, value, call.site("full_like"));
 }
-template <std::same_as<DynamicTensor> X>
-DynamicTensor zeros_like(const X& x, const CallOptions& call = Where::here()) {
-  return detail::filled_like(x, {}, call.site("zeros_like"));
+template <detail::AnyTensor A>
+auto zeros_like(const A& x, const CallOptions& call = Where::here()) {
+  if constexpr (TypedTensor<A>)
+    return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type{},
+                                       call.site("zeros_like"));
+  else
+    return detail::filled_like(x, {}, call.site("zeros_like"));
 }
-template <std::same_as<DynamicTensor> X>
-DynamicTensor ones_like(const X& x, const CallOptions& call = Where::here()) {
-  return detail::filled_like(
-      x, is_boolean(x.type()) ? detail::OutsideValue(true) : detail::OutsideValue(1),
-      call.site("ones_like"));
+template <detail::AnyTensor A> auto ones_like(const A& x, const CallOptions& call = Where::here()) {
+  if constexpr (TypedTensor<A>)
+    return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type(1),
+                                       call.site("ones_like"));
+  else
+    return detail::filled_like(
+        x, is_boolean(x.type()) ? detail::OutsideValue(true) : detail::OutsideValue(1),
+        call.site("ones_like"));
 }
-template <std::same_as<DynamicTensor> X>
-DynamicTensor empty_like(const X& x, const CallOptions& call = Where::here()) {
-  return detail::make_like(x, {}, call.site("empty_like"));
+/// Returns such a tensor with unspecified elements: for code that writes them all. Communication:
+/// none. Throws nothing of its own.
+template <detail::AnyTensor A>
+auto empty_like(const A& x, const CallOptions& call = Where::here()) {
+  if constexpr (TypedTensor<A>)
+    return detail::create<TensorOf<A>>(detail::mesh_like(x), x.extents(), {},
+                                       call.site("empty_like"));
+  else
+    return detail::make_like(x, {}, call.site("empty_like"));
 }
 
 }  // namespace tessera
