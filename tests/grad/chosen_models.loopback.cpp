@@ -360,3 +360,33 @@ TEST_CASE("vision transformers send less than in XLA's programs") {
          {"vision transformer", on_2x2x2, vision_forward, {60'864, 8'407, 23.53}, 0.7}},
         1);
 }
+
+TEST_CASE("a step keeps a limit on memory that the fastest shardings exceed") {
+  const Place axes(on_2x4);
+  Trees weights;
+  add_block(weights, axes, unsplit);
+  const T x = axes.of({B, S, M}, Sharding{{0}, {}, {}});
+  const Program program = recorded(axes, [&] {
+    const auto gradient = value_and_grad(
+        [&](const Trees& w) { return reduce<Sum>("btm->", square(block(w.data(), x))); })(weights);
+    Trees after;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      after.push_back(weights[i] - 0.1f * gradient.gradient[i]);
+    return after;
+  });
+  ChooseOptions options{.open_results = true};
+  for (int t = 0; t < static_cast<int>(program.tensors().size()); ++t)
+    if (program.tensor(t).made < 0 && !(program.tensor(t).desc == x.desc()))
+      options.open.push_back(t);
+  const Choice fastest = choose(program, {}, options);
+  const Index most = peak_over_processes(fastest.program);
+  for (const int percent : {95, 80}) {
+    options.memory_limit = most / 100 * percent;
+    const Choice within = choose(program, {}, options);
+    CAPTURE(explain(within));
+    CHECK(within.found);
+    CHECK(within.cost >= fastest.cost);
+    CHECK(within.gap() <= 0.02);
+    CHECK(peak_over_processes(within.program) <= options.memory_limit);
+  }
+}
