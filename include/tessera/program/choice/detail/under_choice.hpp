@@ -125,8 +125,8 @@ class UnderChoice : ProgramEdit {
     entry.operands[0] = tensor_of(e, from, read);
     entry.plan = planned(*entry.operation, {read.desc}, e.plan->destination, e.contract);
     if (!again && entry.plan->result < entry.plan->operands) {
-      if (question_.makes_own(e)) become(from, made(to));
-      now(to) = now(from);
+      if (question_.makes_own(e)) become(from, entry.operands[0] = made(to));
+      now(to) = entry.operands[0];
       return;
     }
     entry.result = again ? now(to) : made(to);
