@@ -10,7 +10,7 @@
 
 using namespace tessera;
 
-namespace {
+namespace call_options_rows {
 
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 using Ids = ShardedTensor<std::int32_t, Grid, P<data>>;
@@ -231,4 +231,4 @@ TAKES(logical_not(d, options));
 TAKES(stop_gradient(x, options));
 TAKES(stop_gradient(d, options));
 
-}  // namespace
+}  // namespace call_options_rows

@@ -37,10 +37,10 @@
 #include <tessera/grad/gradient_under.hpp>
 #include <tessera/nn/optimizer/facts.hpp>
 #include <tessera/nn/optimizer/gradient_norm.hpp>
+#include <tessera/nn/optimizer/optimized_weight.hpp>
 #include <tessera/nn/optimizer/step_report.hpp>
 #include <tessera/nn/optimizer/update_policy.hpp>
 #include <tessera/op/shape/reshape.hpp>
-#include <tessera/program/choice.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {
@@ -69,7 +69,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       }
       add_weight(path, weight.core().as_closed(), where);
       if constexpr (std::is_same_v<Policy, OpenUpdate>)
-        if (policy.choice != nullptr) place_state(*policy.choice, policy.path, where);
+        if (policy.choice != nullptr)
+          weights_.back().put(*policy.choice, policy.path, {"optimizer", where});
     };
     for_each_named_tensor(add, weights);
     if (weights_.empty())
@@ -147,7 +148,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
         if (!line)
           core = tensor.core();
         else if (tensor.core().storage() != shown.storage())
-          core = share_of(w, tensor.core(), site);
+          core = w.share_of(tensor.core(), site);
       };
       for (std::size_t k = 0; k < w.auxiliary.size(); ++k) call(std::to_string(k), w.auxiliary[k]);
       if (w.master.defined()) call("master", w.master);
@@ -156,13 +157,13 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   /// Calls f(path, core) for each tensor of a state that is open, as for_each_state names it.
   template <class F> void for_each_open(const F& f) const {
     if (policy_.kind != UpdatePolicy::Kind::open) return;
-    for (const Weight& w : weights_) visit_open(w, f);
+    for (Weight w : weights_) w.visit(f);
   }
   /// Returns the optimizer with f(core) in place of each tensor of its state.
   template <class F> Optimizer with_state(const F& f) const {
     Optimizer made = *this;
     for (Weight& w : made.weights_)
-      visit_open(w, [&](const std::string&, TensorCore& core) { core = f(core); });
+      w.visit([&](const std::string&, TensorCore& core) { core = f(core); });
     return made;
   }
   /// Returns how many updates there were. Outside compiled functions. Communication: none.
@@ -190,14 +191,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   Rule& rule() { return rule_; }
 
  private:
-  /// One weight, and what is kept for it under the update's sharding.
-  struct Weight {
-    std::string path;
-    TensorDesc desc;
-    UpdatePlace place;
-    TensorCore master;  ///< undefined where there is none
-    std::vector<TensorCore> auxiliary;
-  };
+  using Weight = detail::OptimizedWeight;
   /// A weight of the caller's tree, and how another takes its place.
   struct InTree {
     TensorCore core;
@@ -234,57 +228,16 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     for (const TensorDesc& one : rule_.auxiliary(share))
       w.auxiliary.push_back(detail::filled(x.mesh(), one, 0, site));
     if (options_.master && type != x.type())
-      w.master = detail::converted(share_of(w, x, site), type, site);
+      w.master = detail::converted(w.share_of(x, site), type, site);
     weights_.push_back(std::move(w));
   }
 
-  template <class W, class F> static void visit_open(W& w, const F& f) {
-    const std::string begin = w.path.empty() ? "" : w.path + '.';
-    for (std::size_t k = 0; k < w.auxiliary.size(); ++k)
-      f(begin + std::to_string(k), w.auxiliary[k]);
-    if (w.master.defined()) f(begin + "master", w.master);
-  }
-  /// Puts the state of the last weight where a choice has it; the weight is updated where the first
-  /// tensor of its own extents lies.
-  void place_state(const Choice& choice, const std::string& path, Where where) {
-    Weight& w = weights_.back();
-    const detail::CallSite site{"optimizer", where};
-    bool placed = false;
-    visit_open(w, [&](const std::string& name, TensorCore& core) {
-      core = moved(core, choice.argument(path + '.' + name), site);
-      if (!placed && core.extents() == w.desc.extents) w.place.sharding = core.sharding();
-      placed = placed || core.extents() == w.desc.extents;
-    });
-  }
-
-  /// Returns the share of a tensor of the weight's extents that this process updates.
-  static TensorCore share_of(const Weight& w, const TensorCore& x, detail::CallSite site) {
-    if (!w.place.flat) return moved(x, w.place.sharding, site);
-    const ops::Reshape line{{volume(x.extents())}, w.place.sharding};
-    return detail::run({line, {&x}, site});
-  }
   /// Returns a line of elements as a tensor of the weight's extents, split as evenly.
   TensorCore of_weight(const Weight& w, const TensorCore& line, detail::CallSite site) const {
     const ops::Reshape back{w.desc.extents,
                             detail::sharded_update(w.desc, policy_.axes, line.mesh()->shape())};
     return detail::run({back, {&line}, site});
   }
-  static TensorCore moved(const TensorCore& x, const Sharding& to, detail::CallSite site) {
-    return x.sharding() == to ? x : detail::reshard(x, to, site);
-  }
-  /// Brings tensors to shardings that they do not have: together, or, where the shardings are
-  /// chosen, each alone, by operators that a choice may leave out.
-  std::vector<TensorCore> moved_together(const std::vector<TensorCore>& from,
-                                         const std::vector<Sharding>& to,
-                                         detail::CallSite site) const {
-    const bool chosen = policy_.kind == UpdatePolicy::Kind::open && !from.empty() &&
-                        (detail::chosen_on_thread || from[0].mesh()->dry());
-    if (!chosen) return detail::reshard_many(from, to, site);
-    std::vector<TensorCore> made;
-    for (std::size_t i = 0; i < from.size(); ++i) made.push_back(moved(from[i], to[i], site));
-    return made;
-  }
-
   void update(std::vector<InTree> olds, const std::vector<TensorCore>& given,
               detail::CallSite site) {
     require_alike(olds, given, site);
@@ -301,7 +254,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       std::vector<TensorCore> made;
       for (std::size_t i = first; i < end; ++i) {
         Weight& w = weights_[i];
-        detail::Share share{share_to_update(w, olds[i].core, {"optimizer's share", site.where}),
+        detail::Share share{w.share_to_update(olds[i].core, {"optimizer's share", site.where}),
                             std::exchange(gradients[i], {}),
                             w.auxiliary,
                             check.factor(),
@@ -311,7 +264,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
                             site};
         detail::Updated updated = rule_.update(share, step);
         for (std::size_t k = 0; k < w.auxiliary.size(); ++k)
-          w.auxiliary[k] = moved(updated.auxiliary[k], w.auxiliary[k].sharding(), site);
+          w.auxiliary[k] = detail::moved_to(updated.auxiliary[k], w.auxiliary[k].sharding(), site);
         if (updated.master.defined()) w.master = std::move(updated.master);
         made.push_back(std::move(updated.weight));
       }
@@ -324,10 +277,6 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     if (options_.clip > 0 || options_.finite)
       attempts_.push_back({calls_, scale, std::move(check)});
   }
-  static TensorCore share_to_update(const Weight& w, const TensorCore& old, detail::CallSite site) {
-    return w.master.defined() ? w.master : share_of(w, old, site);
-  }
-
   /// Brings gradients to the places of the update: those that are not there yet, together.
   std::vector<TensorCore> shares_of(const std::vector<TensorCore>& given, detail::CallSite site) {
     std::vector<TensorCore> shares;
@@ -335,13 +284,13 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     std::vector<Sharding> targets;
     for (std::size_t i = 0; i < given.size(); ++i) {
       const Weight& w = weights_[i];
-      shares.push_back(w.place.flat ? share_of(w, given[i], site) : given[i]);
+      shares.push_back(w.place.flat ? w.share_of(given[i], site) : given[i]);
       if (shares[i].sharding() == w.place.sharding) continue;
       elsewhere.push_back(shares[i]);
       targets.push_back(w.place.sharding);
     }
     const std::vector<TensorCore> there =
-        moved_together(elsewhere, targets, {"optimizer's gradient", site.where});
+        detail::moved_together(elsewhere, targets, policy_, {"optimizer's gradient", site.where});
     std::size_t next = 0;
     for (std::size_t i = 0; i < given.size(); ++i)
       if (!(shares[i].sharding() == weights_[i].place.sharding)) shares[i] = there[next++];
@@ -361,7 +310,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       targets.push_back(own);
     }
     std::vector<TensorCore> whole =
-        moved_together(shares, targets, {"optimizer's new weight", site.where});
+        detail::moved_together(shares, targets, policy_, {"optimizer's new weight", site.where});
     std::size_t next = 0;
     for (std::size_t i = 0; i < made.size(); ++i) {
       if (!made[i].defined()) made[i] = std::exchange(whole[next++], {});
@@ -381,7 +330,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     if constexpr (Rule::trusts) {
       std::vector<TensorCore> open;
       for (std::size_t i = 0; i < olds.size(); ++i) {
-        open.push_back(detail::square_sum(share_to_update(weights_[i], olds[i].core, site), site));
+        open.push_back(detail::square_sum(weights_[i].share_to_update(olds[i].core, site), site));
         open.push_back(detail::square_sum(gradients[i], site));
       }
       const std::vector<TensorCore> sums = detail::finish_scalars(open, site);

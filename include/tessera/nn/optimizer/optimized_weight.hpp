@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// One weight of an optimizer, and the state that is kept for it where it is updated.
+///
+///     detail::OptimizedWeight w{path, x.desc(), place, {}, {}};
+///     TensorCore share = w.share_of(x, site);           // what this process updates
+///     w.visit([&](const std::string& name, TensorCore& state) { … });   // "layer.weight.0"
+///
+/// Laws: a tensor that lies where it is wanted is not moved.
+#include <string>
+#include <vector>
+
+#include <tessera/nn/optimizer/update.hpp>
+#include <tessera/nn/optimizer/update_policy.hpp>
+#include <tessera/op/shape/reshape.hpp>
+#include <tessera/program/choice.hpp>
+
+namespace tessera::detail {
+
+inline TensorCore moved_to(const TensorCore& x, const Sharding& to, CallSite site) {
+  return x.sharding() == to ? x : reshard(x, to, site);
+}
+/// Brings tensors to shardings that they do not have: together, or, where an open state is chosen,
+/// each alone, by operators that a choice may leave out.
+inline std::vector<TensorCore> moved_together(const std::vector<TensorCore>& from,
+                                              const std::vector<Sharding>& to,
+                                              const UpdatePolicy& policy, CallSite site) {
+  const bool chosen = policy.kind == UpdatePolicy::Kind::open && !from.empty() &&
+                      (chosen_on_thread || from[0].mesh()->dry());
+  if (!chosen) return reshard_many(from, to, site);
+  std::vector<TensorCore> made;
+  for (std::size_t i = 0; i < from.size(); ++i) made.push_back(moved_to(from[i], to[i], site));
+  return made;
+}
+
+struct OptimizedWeight {
+  std::string path;
+  TensorDesc desc;
+  UpdatePlace place;
+  TensorCore master;  ///< undefined where there is none
+  std::vector<TensorCore> auxiliary;
+
+  /// Calls f(name, tensor) for each tensor of the state.
+  template <class F> void visit(const F& f) {
+    const std::string begin = path.empty() ? "" : path + '.';
+    for (std::size_t k = 0; k < auxiliary.size(); ++k) f(begin + std::to_string(k), auxiliary[k]);
+    if (master.defined()) f(begin + "master", master);
+  }
+  /// Puts the state where a choice has it, as argument `of` of its function; the weight is updated
+  /// where the first tensor of its own extents lies.
+  void put(const Choice& choice, const std::string& of, CallSite site) {
+    bool placed = false;
+    visit([&](const std::string& name, TensorCore& core) {
+      core = moved_to(core, choice.argument(of + '.' + name), site);
+      if (!placed && core.extents() == desc.extents) place.sharding = core.sharding();
+      placed = placed || core.extents() == desc.extents;
+    });
+  }
+  /// Returns the share of a tensor of the weight's extents that this process updates.
+  TensorCore share_of(const TensorCore& x, CallSite site) const {
+    if (!place.flat) return moved_to(x, place.sharding, site);
+    const ops::Reshape line{{volume(x.extents())}, place.sharding};
+    return run({line, {&x}, site});
+  }
+  TensorCore share_to_update(const TensorCore& old, CallSite site) const {
+    return master.defined() ? master : share_of(old, site);
+  }
+};
+
+}  // namespace tessera::detail
