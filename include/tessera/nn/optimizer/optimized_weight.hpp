@@ -14,7 +14,6 @@
 #include <tessera/nn/optimizer/update.hpp>
 #include <tessera/nn/optimizer/update_policy.hpp>
 #include <tessera/op/shape/reshape.hpp>
-#include <tessera/program/choice.hpp>
 
 namespace tessera::detail {
 
@@ -48,8 +47,9 @@ struct OptimizedWeight {
     if (master.defined()) f(begin + "master", master);
   }
   /// Puts the state where a choice has it, as argument `of` of its function; the weight is updated
-  /// where the first tensor of its own extents lies.
-  void put(const Choice& choice, const std::string& of, CallSite site) {
+  /// where the first tensor of its own extents lies. A template, so that none but its callers need
+  /// what a Choice is.
+  template <class C> void put(const C& choice, const std::string& of, CallSite site) {
     bool placed = false;
     visit([&](const std::string& name, TensorCore& core) {
       core = moved_to(core, choice.argument(of + '.' + name), site);
