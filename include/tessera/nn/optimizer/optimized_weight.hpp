@@ -3,9 +3,8 @@
 /// @file
 /// One weight of an optimizer, and the state that is kept for it where it is updated.
 ///
-///     detail::OptimizedWeight w{path, x.desc(), place, {}, {}};
-///     TensorCore share = w.share_of(x, site);           // what this process updates
-///     w.visit([&](const std::string& name, TensorCore& state) { … });   // "layer.weight.0"
+///     detail::OptimizedWeight w{"layer.weight"};
+///     w.visit([](const std::string& name, TensorCore& state) {});   // "layer.weight.0"
 ///
 /// Laws: a tensor that lies where it is wanted is not moved.
 #include <string>
