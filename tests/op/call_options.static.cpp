@@ -24,11 +24,11 @@ extern const Ids ids;
 extern const Truths truths;
 extern const DynamicTensor d, e;
 constexpr WindowSettings pool{};
-const Extents to{}, from{};
-const Dimensions dims{};
-const std::vector<Extents> many;
-const std::vector<DynamicTensor> list;
-const std::string_view text;
+extern const Extents to, from;
+extern const Dimensions dims;
+extern const std::vector<Extents> many;
+extern const std::vector<DynamicTensor> list;
+extern const std::string_view text;
 
 /// Whether a call takes each part by itself, and all of them joined.
 template <class Call> consteval bool takes(const Call&) {
