@@ -28,6 +28,7 @@
 #include <tessera/program/choice/layers_as_chosen.hpp>
 #include <tessera/run/plan_cache.hpp>
 #include <tessera/run/plan_of.hpp>
+#include <tessera/run/taker.hpp>
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {
@@ -156,6 +157,7 @@ template <class F> struct ChooseOf {
   template <class M, class... A> Choice chosen(const ProcessMesh<M>& mesh, const A&... a) const {
     const RecordLayers record = [&](const std::vector<bool>& again) {
       const LayersAsChosen layers(again);
+      const ChosenOnThread chosen(true);
       std::vector<ProgramArgument> named;
       Program program = recorded_beside(mesh, Told{named}, f, a...);
       for (const ProgramArgument& argument : named) program.name_argument(argument);
@@ -215,6 +217,7 @@ template <class R, class M>
   choose(const R& record, const ProcessMesh<M>& mesh, const ChooseOptions& options = {}) {
     const detail::RecordLayers recorded = [&](const std::vector<bool>& again) -> Program {
       const detail::LayersAsChosen layers(again);
+      const detail::ChosenOnThread chosen(true);
       return record();
     };
     return detail::choose_layers(recorded, plan_options(*mesh.core()), options);

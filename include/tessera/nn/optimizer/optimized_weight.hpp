@@ -13,6 +13,7 @@
 #include <tessera/nn/optimizer/update.hpp>
 #include <tessera/nn/optimizer/update_policy.hpp>
 #include <tessera/op/shape/reshape.hpp>
+#include <tessera/run/taker.hpp>
 
 namespace tessera::detail {
 
@@ -24,9 +25,8 @@ inline TensorCore moved_to(const TensorCore& x, const Sharding& to, CallSite sit
 inline std::vector<TensorCore> moved_together(const std::vector<TensorCore>& from,
                                               const std::vector<Sharding>& to,
                                               const UpdatePolicy& policy, CallSite site) {
-  const bool chosen = policy.kind == UpdatePolicy::Kind::open && !from.empty() &&
-                      (chosen_on_thread || from[0].mesh()->dry());
-  if (!chosen) return reshard_many(from, to, site);
+  if (policy.kind != UpdatePolicy::Kind::open || !chosen_on_thread)
+    return reshard_many(from, to, site);
   std::vector<TensorCore> made;
   for (std::size_t i = 0; i < from.size(); ++i) made.push_back(moved_to(from[i], to[i], site));
   return made;

@@ -140,18 +140,16 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   template <class F> void for_each_state(F&& f, Where where = Where::here()) {
     const detail::CallSite site{"optimizer state", where, Contract{}};
     for (Weight& w : weights_) {
-      const auto call = [&](const std::string& name, TensorCore& core) {
+      w.visit([&](const std::string& name, TensorCore& core) {
         const bool line = w.place.flat && core.extents() == Extents{volume(w.desc.extents)};
         const TensorCore shown = line ? of_weight(w, core, site) : core;
         DynamicTensor tensor(shown);
-        f(w.path.empty() ? name : w.path + '.' + name, tensor);
+        f(name, tensor);
         if (!line)
           core = tensor.core();
         else if (tensor.core().storage() != shown.storage())
           core = w.share_of(tensor.core(), site);
-      };
-      for (std::size_t k = 0; k < w.auxiliary.size(); ++k) call(std::to_string(k), w.auxiliary[k]);
-      if (w.master.defined()) call("master", w.master);
+      });
     }
   }
   /// Calls f(path, core) for each tensor of a state that is open, as for_each_state names it.
@@ -238,6 +236,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
                             detail::sharded_update(w.desc, policy_.axes, line.mesh()->shape())};
     return detail::run({back, {&line}, site});
   }
+
   void update(std::vector<InTree> olds, const std::vector<TensorCore>& given,
               detail::CallSite site) {
     require_alike(olds, given, site);
@@ -277,6 +276,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     if (options_.clip > 0 || options_.finite)
       attempts_.push_back({calls_, scale, std::move(check)});
   }
+
   /// Brings gradients to the places of the update: those that are not there yet, together.
   std::vector<TensorCore> shares_of(const std::vector<TensorCore>& given, detail::CallSite site) {
     std::vector<TensorCore> shares;
