@@ -20,29 +20,15 @@
 #include <tessera/run/choose_of.hpp>
 #include <tessera/tessera.hpp>
 
+#include "nn/open_model.hpp"
 #include "support/golden.hpp"
-#include "support/grid.hpp"
-#include "support/near.hpp"
 
 using namespace tessera;
+using namespace open_model;
 
 namespace {
 std::mutex mutex;
 
-template <class R> using On = Under<double, Grid, R>;
-using Ids = ShardedTensor<std::int32_t, Grid, P<data, _>>;
-struct SomeIds {
-  KOKKOS_FUNCTION std::int32_t operator()(const GlobalIndex& i) const {
-    return static_cast<std::int32_t>((3 * i[0] + 5 * i[1]) % 11);
-  }
-};
-/// Makes a decoder of these sizes, of whatever types.
-template <class R> struct Made {
-  DecoderSizes sizes_of;
-  Decoder<On<R>> operator()(Parameters<Grid>& make) const {
-    return Decoder<On<R>>::like(make, sizes_of);
-  }
-};
 /// The loss, and the weights after a step of gradient descent.
 struct Training {
   template <class W, class I> auto operator()(const W& weights, const I& ids) const {
@@ -53,16 +39,6 @@ struct Training {
     return std::pair(loss, next);
   }
 };
-/// Whether two models have the same weights.
-template <class A, class B> bool near(const A& a, const B& b) {
-  bool same = true;
-  for_each_tensor(
-      [&](const auto& one, const auto& other) { same = same && support::near(one, other); }, a, b);
-  return same;
-}
-constexpr DecoderSizes small{
-    .vocabulary = 255, .places = 16, .embed = 64, .heads = 4, .hidden = 514, .layers = 1};
-
 /// Layers under one list of rules, and one that lies against it.
 template <class R, class Other> struct Layers {
   Embedding<On<R>> table;
@@ -94,7 +70,7 @@ TEST_CASE(
     "a decoder without annotations is chosen on paper, born so, and trains as the whole one") {
   const auto on = sizes<Grid>(2, 2);
   Parameters<Grid> paper(dry_mesh<Grid>(on), 3);
-  const Made<OpenRules> open{small};
+  const Made<OpenRules> open;
   const Choice choice = choose(Training{})(open(paper), like<Ids>(7, 16), on);
   CHECK(choice.cost < choice.before);
   CHECK(choice.argument("0.blocks.0.feed_forward.in.weight") != Sharding{{}, {}});
@@ -102,7 +78,7 @@ TEST_CASE(
     const auto mesh = make_mesh<Grid>(world, on);
     Parameters<Grid> make(mesh, 3);
     auto weights = born_as(choice, "0", mesh, 3, open);
-    auto whole = Made<LayerRules<>>{small}(make);
+    auto whole = Made<LayerRules<>>{}(make);
     const auto ids = from_function<Ids>(mesh, {7, 16}, SomeIds{});
     auto step = compile(Training{}, choice);
     bool right = near(weights, whole);

@@ -16,28 +16,14 @@
 #include <tessera/run/choose_of.hpp>
 #include <tessera/tessera.hpp>
 
-#include "support/grid.hpp"
-#include "support/near.hpp"
+#include "nn/open_model.hpp"
 
 using namespace tessera;
+using namespace open_model;
 
 namespace {
 std::mutex mutex;
 
-template <class R> using On = Under<double, Grid, R>;
-using Ids = ShardedTensor<std::int32_t, Grid, P<data, _>>;
-struct SomeIds {
-  KOKKOS_FUNCTION std::int32_t operator()(const GlobalIndex& i) const {
-    return static_cast<std::int32_t>((3 * i[0] + 5 * i[1]) % 11);
-  }
-};
-constexpr DecoderSizes small{
-    .vocabulary = 255, .places = 16, .embed = 64, .heads = 4, .hidden = 514, .layers = 1};
-template <class R> struct Made {
-  Decoder<On<R>> operator()(Parameters<Grid>& make) const {
-    return Decoder<On<R>>::like(make, small);
-  }
-};
 /// The loss, and weights and optimizer after a step.
 struct Training {
   template <class W, class O, class I>
@@ -49,12 +35,6 @@ struct Training {
     return std::tuple(loss, next, optimizer);
   }
 };
-template <class A, class B> bool near(const A& a, const B& b) {
-  bool same = true;
-  for_each_tensor(
-      [&](const auto& one, const auto& other) { same = same && support::near(one, other); }, a, b);
-  return same;
-}
 
 /// Chooses a step on paper, and runs it on processes beside the plain one.
 template <class Rule> void check(const Rule& rule, const MeshSizes<Grid>& on) {
