@@ -10,6 +10,7 @@
 #include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/grad/adjoint/wanted.hpp>
 #include <tessera/grad/detail/gradient_sums.hpp>
+#include <tessera/grad/detail/stated_gradient.hpp>
 #include <tessera/grad/tape.hpp>
 #include <tessera/run/run.hpp>
 

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <tessera/base/math.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera {
