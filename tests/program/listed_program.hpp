@@ -70,8 +70,11 @@ class ListedProgram {
     entry.operation = std::make_shared<const Operation>(op);
     const TensorDescs made = op.view().results(descs);
     const int i = program.size();
+    // Where nothing is to be done, the result is the operand.
+    const int same = entry.plan->result < operands.size() ? operands[entry.plan->result] : -1;
     for (int k = 0; k < made.size(); ++k) {
-      const int t = program.add({made[k], bytes_of(made[k]), i, i, i});
+      const bool is_same = k == 0 && same >= 0 && program.tensor(same).desc == made[0];
+      const int t = is_same ? same : program.add({made[k], bytes_of(made[k]), i, i, i});
       if (k == 0)
         entry.result = t;
       else
@@ -192,7 +195,7 @@ class SomeProgram {
     const std::string without = rank > 0 ? all.substr(0, static_cast<std::size_t>(d)) +
                                                all.substr(static_cast<std::size_t>(d) + 1)
                                          : all;
-    switch (random_.below(rank == 0 ? 3 : 24)) {
+    switch (random_.below(rank == 0 ? 3 : 25)) {
       case 0:
         return list_.map({x}, "exp");
       case 1:
@@ -357,6 +360,8 @@ class SomeProgram {
         kernel.push_back(extent());
         return run(conv, {x, another(kernel)}, "convolve");
       }
+      case 23:
+        return run(ops::Reshard{some_placement(random_, n, list_.program.mesh)}, {x}, "reshard");
       default: {
         const Index size = 1 + random_.below(static_cast<int>(n[d]));
         return run(
