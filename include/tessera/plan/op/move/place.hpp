@@ -110,14 +110,16 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
   }
   detail::number_relocation(plan_, step, plan_.process);
   const detail::Relocation moves = detail::relocation_of(plan_, step);
-  // Priced on the process that has everything; else on the first or the last process, whichever
-  // costs more.
+  // Priced on the process that has everything, or that has or gets most, whichever costs more.
+  const auto most_of = [&](const Holding& all) {
+    int most = 0;
+    for (int p = 1; p < mesh.processes(); ++p)
+      if (all.size(p) > all.size(most)) most = p;
+    return most;
+  };
   const int owner = gaps ? -1 : detail::owner_of_all(before, after, mesh.processes());
-  const int first = owner >= 0      ? owner
-                    : root_sends    ? from.place.root
-                    : root_receives ? place.root
-                                    : 0;
-  for (const int process : {first, root_sends || root_receives ? first : mesh.processes() - 1}) {
+  const int first = owner >= 0 ? owner : most_of(before);
+  for (const int process : {first, root_sends || root_receives ? first : most_of(after)}) {
     std::int64_t cost = 0;
     for (Index round = 0; round < step.rounds; ++round) {
       const MoveWork work = moves.work(process, round);
