@@ -8,6 +8,7 @@
 #include <tessera/mesh/device_assignment.hpp>
 #include <tessera/mesh/device_order.hpp>
 #include <tessera/mesh/mesh.hpp>
+#include <tessera/mesh/part.hpp>
 #include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/shape_verdict.hpp>

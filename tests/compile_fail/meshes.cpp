@@ -7,6 +7,9 @@
 // CASE strict: the call communicates, has no contract, and its mesh is Strict
 // CASE other_mesh: the operands live on different Mesh types
 // CASE no_such_coordinate: the Mesh has no such axis
+// CASE part_axis: a part fixes an axis that the mesh does not have
+// CASE part_twice: a part fixes an axis twice
+// CASE part_coordinates: has one coordinate for each axis
 // ERRORS each: 1
 #include <tessera/tessera.hpp>
 
@@ -41,10 +44,19 @@ void use(const ProcessMesh<Grid>& mesh, const ProcessMesh<Row>& row,
   x + reshard<InRow<float, line, _>>(x, row);
 #elif defined(CASE_no_such_coordinate)
   mesh.coordinate<line>();
+#elif defined(CASE_part_axis)
+  using Left = Without<Grid, line>;
+  Left();
+#elif defined(CASE_part_twice)
+  using Left = Without<Grid, model, model>;
+  Left();
+#elif defined(CASE_part_coordinates)
+  mesh.part<data, model>(1);
 #else
   (void)submesh<Mesh<model>>(mesh);
   (void)reshard<InRow<float, line, _>>(x, row);
   (void)reshard<InRow<float, line, _>, Only<exchanges<data, model>>>(guarded, row);
   (void)mesh.coordinate<data>();
+  (void)mesh.part<data, model>(1, 0);
 #endif
 }

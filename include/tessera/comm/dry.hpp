@@ -31,13 +31,16 @@ class DryGroup final : public Group {
 
 class DryTransport final : public Transport {
  public:
-  DryTransport(std::vector<int> processes, int process, const TransportSettings& settings)
-      : processes_(std::move(processes)), process_(process), settings_(settings) {}
+  /// `absent`: the processes are others than this program's, which plays one of them.
+  DryTransport(std::vector<int> processes, int process, const TransportSettings& settings,
+               bool absent = false)
+      : processes_(std::move(processes)), process_(process), settings_(settings), absent_(absent) {}
   std::string name() const override { return "dry"; }
   int process() const override { return process_; }
   int size() const override { return static_cast<int>(processes_.size()); }
   std::vector<int> processes() const override { return processes_; }
   bool dry() const override { return true; }
+  bool absent() const override { return absent_; }
   const TransportSettings& settings() const override { return settings_; }
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t) override {
     int own = 0;
@@ -46,7 +49,7 @@ class DryTransport final : public Transport {
     return std::make_shared<DryGroup>(own, static_cast<int>(members.size()));
   }
   std::shared_ptr<Transport> duplicate(const TransportSettings& settings) override {
-    return std::make_shared<DryTransport>(processes_, process_, settings);
+    return std::make_shared<DryTransport>(processes_, process_, settings, absent_);
   }
   void barrier() override {}
   [[noreturn]] void abort(const std::string& message, int) override {
@@ -61,13 +64,14 @@ class DryTransport final : public Transport {
       processes.push_back(processes_[static_cast<std::size_t>(members[i])]);
       if (members[i] == process_) process = static_cast<int>(i);
     }
-    return std::make_shared<DryTransport>(std::move(processes), process, settings_);
+    return std::make_shared<DryTransport>(std::move(processes), process, settings_, absent_);
   }
 
  private:
   std::vector<int> processes_;
   int process_;
   TransportSettings settings_;
+  bool absent_;
 };
 
 }  // namespace detail

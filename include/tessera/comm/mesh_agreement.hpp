@@ -181,6 +181,7 @@ class MeshAgreement : public MeshIdentity {
         control_(
             transport_->group(detail::all_members(transport_->size()), detail::control_purpose)) {
     dry_ = transport_->dry();
+    absent_ = transport_->absent();
     process_ = transport_->process();
   }
   ~MeshAgreement() = default;

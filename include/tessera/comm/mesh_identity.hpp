@@ -34,6 +34,8 @@ class MeshIdentity {
   bool strict() const { return options_.strict; }
   Check check() const { return options_.check; }
   bool dry() const { return dry_; }
+  /// Returns whether this process is none of the mesh's: it is dry here, and its ledger is empty.
+  bool absent() const { return absent_; }
 
   /// Returns "data=2 x model=4".
   std::string to_string() const { return tessera::to_string(shape_, names_); }
@@ -59,6 +61,7 @@ class MeshIdentity {
   AxisNames names_;
   MeshOptions options_;
   bool dry_ = false;
+  bool absent_ = false;
   int process_ = 0;
   std::vector<int> processes_;
   Coordinates coordinates_;

@@ -191,6 +191,8 @@ class Transport {
   virtual int size() const = 0;
   /// Returns whether nothing is sent and no tensor has memory.
   virtual bool dry() const { return false; }
+  /// Returns whether this process is none of its processes, and only plans what they do.
+  virtual bool absent() const { return false; }
   virtual const TransportSettings& settings() const = 0;
 
   /// Returns the group of `members`, processes of this transport in the order of their numbers in

@@ -2,13 +2,13 @@
 #pragma once
 /// @file
 /// Moving a tensor to another mesh over the same processes: other axes, another order of them,
-/// another device assignment.
+/// another device assignment; and between the parts of a mesh (ProcessMesh::part).
 ///
 ///     auto wide = make_mesh<Mesh<all>>(env, 4);
 ///     auto y = reshard<ShardedTensor<float, Mesh<all>, P<_, all>>>(x, wide);
 ///
 /// Laws: to_host(reshard<Y>(x, mesh)) equals to_host(x); a process receives no element that it has
-/// already.
+/// already. Between parts, a process of neither sends and receives nothing.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -16,6 +16,8 @@
 
 #include <tessera/op/reshard.hpp>
 #include <tessera/plan/op/move/between.hpp>
+#include <tessera/plan/op/move/between_parts.hpp>
+#include <tessera/tensor/part_core.hpp>
 
 namespace tessera {
 namespace detail {
@@ -101,6 +103,40 @@ inline void require_there(const TensorCore& into, const std::shared_ptr<MeshCore
         site.where);
 }
 
+/// Returns the boxes of a tensor on each process of the whole mesh.
+inline std::vector<Box> boxes_at_home(const MeshHome& home, const TensorCore& x) {
+  const Extents extents = x.rank() > 0 ? x.extents() : Extents{1};
+  const Sharding sharding = x.rank() > 0 ? x.sharding() : Sharding::replicated(1);
+  return boxes_in_part(extents, sharding, x.mesh()->shape(), home.members,
+                       home.whole->shape().processes());
+}
+
+/// Moves x into `result`, a tensor of another part of the mesh `from.whole`, or of that mesh.
+inline void reshard_between_parts(const TensorCore& x, const TensorCore& result,
+                                  const MeshHome& from, const MeshHome& to, CallSite site) {
+  if (site.contract && site.contract->bounded())
+    throw UsageError("reshard: a contract is given that names axes of the tensor's part " +
+                         x.mesh()->to_string() +
+                         ", and a move between parts communicates over the axes of " +
+                         from.whole->to_string() + "; call it without a contract",
+                     site.where);
+  const TensorCore finished =
+      x.sharding().partial.empty() ? x : reshard(x, x.sharding().finished(), site);
+  // The whole mesh sees the blocks as memory that each of its processes has, or has not.
+  const auto seen = [&](const TensorCore& one) {
+    const Extents extents = one.rank() > 0 ? one.extents() : Extents{1};
+    return TensorCore{from.whole,
+                      {one.type(), extents, Sharding::replicated(extents.size())},
+                      std::make_shared<Storage>(one.storage())};
+  };
+  const std::vector<Box> before = boxes_at_home(from, finished), after = boxes_at_home(to, result);
+  const int processes = from.whole->shape().processes();
+  const ops::BetweenParts operation{ops::Memory::in_boxes(before, processes),
+                                    ops::Memory::in_boxes(after, processes)};
+  const TensorCore source = seen(finished), target = seen(result);
+  run({operation, {&source}, site, {.into = &target}});
+}
+
 inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
                                   const DynamicMesh& goes_to, CallSite site) {
   MeshCore& mesh = mesh_of(x, site);
@@ -109,14 +145,24 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
                     site.where);
   const std::shared_ptr<MeshCore>& other = goes_to.core();
   if (other == x.mesh()) return reshard(x, to, site);
-  const Neighbours::Entry& between = places_between(mesh, other, site.where);
-  const ops::Between operation{{to, between.shape, between.places, between.fingerprint}};
+  const MeshHome from = home_of(x.mesh(), site.where), there = home_of(other, site.where);
   const TensorDesc desc{x.type(), x.extents(), to};
   if (site.into != nullptr) require_there(*site.into, other, desc, site);
-  const TensorCore result = site.into != nullptr ? *site.into : on_process(*other, site, [&] {
-    return TensorCore::make(other, desc, site.where);
-  });
-  site.into = nullptr;
+  const auto destination = [&] {
+    const TensorCore result = site.into != nullptr ? *site.into : on_process(*other, site, [&] {
+      return TensorCore::make(other, desc, site.where);
+    });
+    site.into = nullptr;
+    return result;
+  };
+  if (from.whole == there.whole) {
+    const TensorCore result = destination();
+    reshard_between_parts(x, result, from, there, site);
+    return result;
+  }
+  const Neighbours::Entry& between = places_between(mesh, other, site.where);
+  const ops::Between operation{{to, between.shape, between.places, between.fingerprint}};
+  const TensorCore result = destination();
   run({operation, {&x}, site, {.into = &result}});
   return result;
 }

@@ -30,6 +30,12 @@ template <class T> struct HostTensor {
 
 namespace detail {
 inline void require_data(const TensorCore& x, CallSite site) {
+  if (x.mesh()->absent())
+    throw UsageError(std::string(site.label) + ": this process takes no part in the mesh " +
+                         x.mesh()->to_string() +
+                         ", a part of another, and so has nothing of the tensor; call it where "
+                         "the mesh's takes_part() is true",
+                     site.where);
   if (x.dry())
     throw UsageError(std::string(site.label) +
                          ": the tensor is dry, it has a shape and no data; run on a mesh of "

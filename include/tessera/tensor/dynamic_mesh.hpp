@@ -13,12 +13,15 @@
 /// Laws: a DynamicMesh made from a ProcessMesh is the same mesh, and tensors made on either one
 /// mix; an axis has the number of its place in the list.
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <tessera/comm/dry.hpp>
 #include <tessera/comm/environment.hpp>
 #include <tessera/comm/mesh_core.hpp>
 #include <tessera/mesh/mesh.hpp>
+#include <tessera/tensor/part_core.hpp>
 
 namespace tessera {
 
@@ -46,6 +49,27 @@ class DynamicMesh {
   detail::Arena& arena() const { return core()->arena(); }
   Ledger& ledger() const { return core()->ledger(); }
   bool dry() const { return core()->dry(); }
+  /// As ProcessMesh::part, of axes by their numbers.
+  DynamicMesh part(const AxisList& axes, const std::vector<int>& at,
+                   Where where = Where::here()) const {
+    if (static_cast<int>(at.size()) != axes.size())
+      throw MeshError("part: " + std::to_string(axes.size()) + " axes are fixed at " +
+                          std::to_string(at.size()) +
+                          " coordinates; give one coordinate for each axis",
+                      where);
+    MeshPart part{shape(), Coordinates(shape().rank(), -1)};
+    for (int i = 0; i < axes.size(); ++i) {
+      if (axes[i] < 0 || axes[i] >= shape().rank() || part.fixes(axes[i]))
+        throw MeshError("part: axis " + std::to_string(axes[i]) + " of the mesh " +
+                            core()->to_string() +
+                            " is named twice, or is none; name axes by their numbers from 0, each "
+                            "once",
+                        where);
+      part.at[axes[i]] = detail::coordinate(at[static_cast<std::size_t>(i)], where);
+    }
+    return detail::part_of(core(), part, where);
+  }
+  bool takes_part() const { return !core()->absent(); }
   /// As ProcessMesh::on.
   template <class Space> OnLane on(const Space& instance) const {
     static_assert(std::is_same_v<Space, KernelSpace>,

@@ -9,14 +9,18 @@
 ///     auto some = make_mesh<Grid>(env.world()->among({0, 3}), 1, 2);          // these, on these
 ///     auto dry = dry_mesh<Grid>(64, 64);            // 4096 processes: plans, no data
 ///     const auto there = mesh.on(instance);         // from here on kernels run on this instance
+///     auto first = mesh.part<data>(0);              // those whose coordinate of data is 0
 ///
 /// Laws: a ProcessMesh<M> is a mesh of type M only; tensors on two different ProcessMesh objects do
 /// not mix.
+#include <concepts>
 #include <memory>
 #include <utility>
 
 #include <tessera/mesh/contract.hpp>
+#include <tessera/mesh/part.hpp>
 #include <tessera/tensor/dynamic_mesh.hpp>
+#include <tessera/tensor/part_core.hpp>
 
 namespace tessera {
 
@@ -46,6 +50,25 @@ template <class M> class ProcessMesh {
   detail::Arena& arena() const { return core_->arena(); }
   Ledger& ledger() const { return core_->ledger(); }
   bool dry() const { return core_->dry(); }
+  /// Returns the part of the mesh whose coordinates along the axes Fixed... are these, made at the
+  /// first request. Every process may have every part: on one that is in no part of it, operators
+  /// do nothing, and tensors have no data (takes_part). Tensors go from part to part, and to the
+  /// whole mesh, by reshard<Y>(x, mesh). Communication: as make_mesh, between the part's processes,
+  /// at the first request. Collective over: these. Throws MeshError where there is no such
+  /// coordinate.
+  template <class... Fixed, std::convertible_to<int>... At>
+  ProcessMesh<Without<M, Fixed...>> part(At... at) const {
+    static_assert(sizeof...(Fixed) == sizeof...(At) && sizeof...(At) > 0,
+                  "[tessera] part<axes...>(coordinates...) has one coordinate for each axis; name "
+                  "the axes that it fixes");
+    MeshPart part{shape(), Coordinates(shape().rank(), -1)};
+    if constexpr (sizeof...(Fixed) == sizeof...(At))
+      ((part.at[M::template index<Fixed>] = detail::coordinate(at)), ...);
+    return ProcessMesh<Without<M, Fixed...>>(detail::part_of(core_, part));
+  }
+  /// Returns whether this process is one of the mesh's: false on the processes that a part leaves
+  /// out.
+  bool takes_part() const { return !core_->absent(); }
   /// Puts work on an instance of Kokkos's default execution space: while the returned object lives,
   /// all kernels of operators that this thread calls, on this mesh or another, are launched there.
   /// Operators on other instances that need the results wait for them, and so do the calls of the

@@ -78,7 +78,7 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
                          std::to_string(members.own()) + " of " + std::to_string(members.size()) +
                          "; run the plan of this mesh and process",
                      where);
-  ledger_.add(call);
+  if (!absent()) ledger_.add(call);
   if (dry_) return;
   const detail::Publish publish = in_call(label, where, name_of(call.kind), over.over);
   const detail::ToolRegion region(

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The part of a mesh, at run time. On a process that is in no part of it a mesh is dry: operators
+/// on it are planned there, as they are everywhere, and do nothing.
+///
+///     std::shared_ptr<MeshCore> first = detail::part_of(mesh.core(), {{2, 2}, {0, -1}});
+///     detail::home_of(first).whole == mesh.core();        // where mesh is 2x2
+///
+/// Laws: a mesh has one part for each list of coordinates, which lives as long as the mesh.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/comm/dry.hpp>
+#include <tessera/comm/mesh_core.hpp>
+#include <tessera/mesh/part.hpp>
+
+namespace tessera::detail {
+
+/// Where a part lies in the mesh that it is a part of.
+struct PartHome {
+  std::weak_ptr<MeshCore> whole;
+  std::vector<int> members;  ///< the number in the whole mesh of each of its processes
+};
+
+/// The parts of a mesh that have been asked for.
+struct PartsMade {
+  struct Entry {
+    Coordinates at;
+    std::shared_ptr<MeshCore> core;
+  };
+  std::vector<Entry> entries;
+};
+
+/// A mesh with the mesh that it is a part of: itself, where it is a part of none.
+struct MeshHome {
+  std::shared_ptr<MeshCore> whole;
+  std::vector<int> members;
+};
+/// Throws MeshError when the whole mesh has ended.
+inline MeshHome home_of(const std::shared_ptr<MeshCore>& mesh, Where where = {}) {
+  const PartHome* part = mesh->attached<PartHome>();
+  if (part == nullptr) return {mesh, all_members(mesh->shape().processes())};
+  std::shared_ptr<MeshCore> whole = part->whole.lock();
+  if (whole == nullptr)
+    throw MeshError("the mesh " + mesh->to_string() +
+                        " is a part of a mesh that has ended, and tensors go to other parts by the "
+                        "whole mesh; keep that as long as its parts",
+                    where);
+  return {std::move(whole), part->members};
+}
+
+/// Returns a coordinate at which an axis is fixed. Throws MeshError for a negative one.
+inline int coordinate(int at, Where where = {}) {
+  if (at < 0)
+    throw MeshError(
+        "part: coordinate " + std::to_string(at) + " is asked for; coordinates are numbered from 0",
+        where);
+  return at;
+}
+/// Throws MeshError unless a mesh has the coordinates at which it is fixed.
+inline void require_part(const MeshCore& mesh, const MeshPart& part, Where where) {
+  bool any = false;
+  for (int a = 0; a < part.whole.rank(); ++a) {
+    any = any || part.fixes(a);
+    if (part.at[a] >= part.whole[a])
+      throw MeshError("part: axis " + std::string(mesh.names()[a]) + " has " +
+                          std::to_string(part.whole[a]) +
+                          " processes, and the part at coordinate " + std::to_string(part.at[a]) +
+                          " of it is asked for; coordinates are numbered from 0",
+                      where);
+  }
+  if (!any) throw MeshError("part: no axis is fixed; name one of " + mesh.to_string(), where);
+}
+
+/// Returns the part, made at the first request. Communication: as make_mesh, between its processes.
+/// Collective over: these. Throws MeshError.
+inline std::shared_ptr<MeshCore> part_of(const std::shared_ptr<MeshCore>& mesh,
+                                         const MeshPart& part, Where where = {}) {
+  require_part(*mesh, part, where);
+  PartsMade& made = mesh->attachment<PartsMade>();
+  for (const PartsMade::Entry& entry : made.entries)
+    if (entry.at == part.at) return entry.core;
+  MeshOptions options = mesh->options();
+  options.device_assignment = {};
+  options.machine.order = {};
+  AxisNames names;
+  for (int a = 0; a < part.whole.rank(); ++a)
+    if (!part.fixes(a)) names.push_back(mesh->names()[a]);
+  if (names.empty()) names.push_back(axis_name<alone>());
+  const std::vector<int> members = part.members();
+  const bool absent = mesh->absent() || !part.has(mesh->coordinates());
+  std::vector<int> processes;
+  for (const int p : members) processes.push_back(mesh->processes()[static_cast<std::size_t>(p)]);
+  const std::shared_ptr<Transport> among =
+      absent ? std::make_shared<DryTransport>(std::move(processes), 0, TransportSettings{}, true)
+             : mesh->transport().among(members, where);
+  const std::shared_ptr<MeshCore> core = make_mesh_core(among, part.shape(), names, options, where);
+  const MeshHome home = home_of(mesh, where);
+  PartHome own{home.whole, {}};
+  for (const int p : members) own.members.push_back(home.members[static_cast<std::size_t>(p)]);
+  core->attachment<PartHome>() = std::move(own);
+  made.entries.push_back({part.at, core});
+  return core;
+}
+
+}  // namespace tessera::detail
