@@ -49,14 +49,17 @@ class Tape final : public Taker, public ViewWatch {
   Tape* tape() override { return this; }
   TESSERA_FUNCTION void pin(const TensorCore& x, const OpenSharding& to, Where where) override;
   Taker* outer() const { return outer_; }
+  Taker* beneath() override { return outer_; }
+  void record_stated(const GradientBack& back, const TensorCore& x, const TensorCore& y,
+                     CallSite site) override {
+    record(back, {x}, {y}, {}, site);
+  }
   ViewWatch* outer_watch() const { return outer_watch_; }
   /// Notes a view of a followed tensor, and one through which another tensor may be written: what
   /// is written there may depend on an argument, by a kernel that nobody differentiates.
   TESSERA_FUNCTION void viewed(const TensorCore& x, bool writes, Where where) override;
 
-  /// From the gradients of a call's results to those of its arguments, undefined where there is
-  /// none.
-  using Back = std::function<std::vector<TensorCore>(const std::vector<TensorCore>&)>;
+  using Back = GradientBack;
   /// Records a call whose adjoint is given, and reads the tensors `kept`.
   TESSERA_FUNCTION void record(const Back& back, const std::vector<TensorCore>& arguments,
                                const std::vector<TensorCore>& results,

@@ -8,7 +8,8 @@
 ///     auto y = reshard<ShardedTensor<float, Mesh<all>, P<_, all>>>(x, wide);
 ///
 /// Laws: to_host(reshard<Y>(x, mesh)) equals to_host(x); a process receives no element that it has
-/// already. Between parts, a process of neither sends and receives nothing.
+/// already. Between parts, a process of neither sends and receives nothing. The gradient goes back
+/// in the same way.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -138,6 +139,28 @@ inline void reshard_between_parts(const TensorCore& x, const TensorCore& result,
 }
 
 inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
+                                  const DynamicMesh& goes_to, CallSite site);
+
+/// The same in a function that is differentiated: the gradient goes the way back.
+inline TensorCore reshard_between_taped(const TensorCore& x, const Sharding& to,
+                                        const DynamicMesh& goes_to, CallSite site) {
+  if (site.into != nullptr)
+    throw UsageError(
+        "reshard: a tensor is moved into a tensor of another mesh, within a function that is "
+        "differentiated; move it without a destination there",
+        site.where);
+  const Sharding own = x.sharding().finished();
+  const TensorCore finished = own == x.sharding() ? x : reshard(x, own, site);
+  const auto back = [own, home = DynamicMesh(x.mesh()),
+                     where = site.where](const std::vector<TensorCore>& gradients) {
+    return std::vector<TensorCore>{
+        reshard_between(gradients[0], own, home, {"reshard", where, Contract{}})};
+  };
+  return beside_tapes(finished, back, site,
+                      [&] { return reshard_between(finished, to, goes_to, site); });
+}
+
+inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
                                   const DynamicMesh& goes_to, CallSite site) {
   MeshCore& mesh = mesh_of(x, site);
   if (!goes_to.defined())
@@ -145,6 +168,7 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
                     site.where);
   const std::shared_ptr<MeshCore>& other = goes_to.core();
   if (other == x.mesh()) return reshard(x, to, site);
+  if (is_taped()) return reshard_between_taped(x, to, goes_to, site);
   const MeshHome from = home_of(x.mesh(), site.where), there = home_of(other, site.where);
   const TensorDesc desc{x.type(), x.extents(), to};
   if (site.into != nullptr) require_there(*site.into, other, desc, site);

@@ -6,7 +6,9 @@
 ///     { const TakenBy scope(&taker);  f(); }      // taker.take(call) for each call that f makes
 ///
 /// Laws: one taker at a time; the one before takes over again when the scope ends.
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include <tessera/run/extras.hpp>
 #include <tessera/spec/open_sharding.hpp>
@@ -14,6 +16,9 @@
 namespace tessera::detail {
 
 class Tape;
+
+/// From the gradients of a call's results to those of its arguments, undefined where there is none.
+using GradientBack = std::function<std::vector<TensorCore>(const std::vector<TensorCore>&)>;
 
 /// Takes the calls of this thread in place of carrying them out.
 class Taker {
@@ -28,6 +33,11 @@ class Taker {
   virtual bool takes_all() const { return false; }
   /// Returns the tape that it is (grad/tape.hpp), or null.
   virtual Tape* tape() { return nullptr; }
+  /// Returns who takes the calls beneath a tape; itself, where it is none.
+  virtual Taker* beneath() { return this; }
+  /// Records in a tape that y was made of x by a call whose gradient is stated.
+  virtual void record_stated(const GradientBack&, const TensorCore& /*x*/, const TensorCore& /*y*/,
+                             CallSite) {}
   /// Notes what a tensor's sharding shall be where it is chosen (op/constrain.hpp).
   virtual void pin(const TensorCore&, const OpenSharding&, Where) {}
 
@@ -35,6 +45,11 @@ class Taker {
   ~Taker() = default;
 };
 inline constinit thread_local Taker* taker_of_thread = nullptr;  ///< null: calls are carried out
+
+/// Returns whether a tape takes the calls of this thread.
+inline bool is_taped() {
+  return taker_of_thread != nullptr && taker_of_thread->beneath() != taker_of_thread;
+}
 
 /// Whether the shardings of what this thread's function makes are chosen, once it is listed.
 inline constinit thread_local bool chosen_on_thread = false;
@@ -62,6 +77,23 @@ class TakenBy {
  private:
   Taker* before_;
 };
+
+/// Returns f(), which makes a tensor of x apart from the tapes; they get its gradient from `back`.
+template <class F>
+TensorCore beside_tapes(const TensorCore& x, const GradientBack& back, CallSite site, const F& f) {
+  std::vector<Taker*> tapes;
+  Taker* beneath = taker_of_thread;
+  while (beneath != nullptr && beneath->beneath() != beneath) {
+    tapes.push_back(beneath);
+    beneath = beneath->beneath();
+  }
+  const TensorCore y = [&] {
+    const TakenBy scope(beneath);
+    return f();
+  }();
+  for (Taker* tape : tapes) tape->record_stated(back, x, y, site);
+  return y;
+}
 
 /// While it lives, the shardings of what this thread makes are chosen, or not.
 class ChosenOnThread {
