@@ -11,11 +11,11 @@
 /// Laws: a channel of y with scale 1 and bias 0 has mean 0 and variance v / (v + epsilon); no
 /// gradient passes through the statistics that are returned. Errors: those of the operators that it
 /// is made of.
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 
 #include <tessera/grad/custom_gradient.hpp>
-#include <tessera/kernel/functions/normalize.hpp>
 #include <tessera/nn/detail/letters.hpp>
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/under.hpp>
@@ -24,6 +24,7 @@
 #include <tessera/op/elements/functions.hpp>
 #include <tessera/op/elements/map.hpp>
 #include <tessera/op/reduce.hpp>
+#include <tessera/op/rows/normalize.hpp>
 #include <tessera/op/rows/statistics.hpp>
 #include <tessera/op/rows/variance.hpp>
 #include <tessera/tensor/tree.hpp>
@@ -60,6 +61,27 @@ template <class X, class Row> struct BatchNormed {
   static constexpr auto fields =
       Fields<&BatchNormed::y, &BatchNormed::mean, &BatchNormed::variance>{};
 };
+
+namespace fn {
+/// (x - mean) inverse scale + bias; half types are computed in float.
+struct Normalized {
+  static constexpr std::string_view name = "normalized";
+  template <class T, class C = ComputeType<T>>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, ComputeType<T> mean, ComputeType<T> inverse,
+                                           T scale, T bias) const {
+    return static_cast<T>((C(x) - mean) * inverse * C(scale) + C(bias));
+  }
+  template <int I, class T, class C = ComputeType<T>>
+  KOKKOS_FORCEINLINE_FUNCTION C derivative(T x, ComputeType<T> mean, ComputeType<T> inverse,
+                                           T scale, T) const {
+    if constexpr (I == 0) return inverse * C(scale);
+    if constexpr (I == 1) return -inverse * C(scale);
+    if constexpr (I == 2) return (C(x) - mean) * C(scale);
+    if constexpr (I == 3) return (C(x) - mean) * inverse;
+    return C(1);
+  }
+};
+}  // namespace fn
 
 namespace detail {
 /// Returns x with elements of type T.

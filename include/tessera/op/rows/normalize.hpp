@@ -11,9 +11,8 @@
 /// Laws: a row with scale 1 and bias 0 has mean 0 and variance v / (v + epsilon); half types are
 /// computed in float and rounded once; both have second derivatives.
 #include <memory>
-#include <optional>
+#include <string_view>
 
-#include <tessera/kernel/functions/normalize.hpp>
 #include <tessera/kernel/rows/normalize.hpp>
 #include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
@@ -23,6 +22,54 @@
 #include <tessera/run/verb/verb_run.hpp>
 
 namespace tessera {
+// Each is a polynomial, whose derivatives it brings, so that norms have second derivatives; half
+// types are computed in float.
+namespace fn {
+/// dy (x - mean) inverse: of which the gradient of the scale is the sum.
+struct ScaleGradient {
+  static constexpr std::string_view name = "gradient of a scale";
+  template <class T, class C = ComputeType<T>>
+  KOKKOS_FORCEINLINE_FUNCTION C operator()(T dy, T x, ComputeType<T> inverse,
+                                           ComputeType<T> mean = {}) const {
+    return C(dy) * (C(x) - mean) * inverse;
+  }
+  template <int I, class T, class C = ComputeType<T>>
+  KOKKOS_FORCEINLINE_FUNCTION C derivative(T dy, T x, ComputeType<T> inverse,
+                                           ComputeType<T> mean = {}) const {
+    if constexpr (I == 0) return (C(x) - mean) * inverse;
+    if constexpr (I == 1) return C(dy) * inverse;
+    if constexpr (I == 2) return C(dy) * (C(x) - mean);
+    return -C(dy) * inverse;
+  }
+};
+/// The gradient of x, where b is the row's sum of dy scale (x - mean) inverse, and a, which RMS
+/// norm has not, its sum of dy scale: inverse (dy scale - a / n - (x - mean) inverse b / n).
+struct NormGradient {
+  static constexpr std::string_view name = "gradient of a norm";
+  double over_n;
+  template <class T, class C = ComputeType<T>>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T dy, T x, ComputeType<T> inverse, T scale,
+                                           ComputeType<T> b, ComputeType<T> mean = {},
+                                           ComputeType<T> a = {}) const {
+    const C n = static_cast<C>(over_n), h = (C(x) - mean) * inverse;
+    return static_cast<T>(inverse * (C(dy) * C(scale) - n * (a + h * b)));
+  }
+  template <int I, class T, class C = ComputeType<T>>
+  KOKKOS_FORCEINLINE_FUNCTION C derivative(T dy, T x, ComputeType<T> inverse, T scale,
+                                           ComputeType<T> b, ComputeType<T> mean = {},
+                                           ComputeType<T> a = {}) const {
+    const C n = static_cast<C>(over_n), h = (C(x) - mean) * inverse;
+    if constexpr (I == 0) return inverse * C(scale);
+    if constexpr (I == 1) return -inverse * inverse * n * b;
+    if constexpr (I == 2) return C(dy) * C(scale) - n * (a + C(2) * h * b);
+    if constexpr (I == 3) return inverse * C(dy);
+    if constexpr (I == 4) return -inverse * n * h;
+    if constexpr (I == 5) return inverse * inverse * n * b;
+    return -inverse * n;
+  }
+};
+}  // namespace fn
+
 namespace detail {
 
 /// The functions of the gradients of a norm of elements T: by x and by the scale.
