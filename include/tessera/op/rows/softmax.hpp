@@ -13,9 +13,20 @@
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/rows/softmax.hpp>
+#include <tessera/run/verb/verb_run.hpp>
 
 namespace tessera {
 namespace detail {
+inline const bool exp_sum_runs = runs(kernel_of_verb<step::ExpSum>, [](const VerbRun& run) {
+  tessera::detail::exp_sums(run.type(), run.work<LocalScan>(), run.in(0), run.in(1), run.out());
+});
+template <bool Logarithm> void run_softmax(const VerbRun& run) {
+  tessera::detail::softmax(run.type(), Logarithm, run.work<LocalScan>(), run.in(0), run.in(1),
+                           run.in(2), run.out());
+}
+inline const bool softmax_runs = runs(kernel_of_verb<step::Softmax>, &run_softmax<false>);
+inline const bool log_softmax_runs = runs(kernel_of_verb<step::LogSoftmax>, &run_softmax<true>);
+
 /// Compiles the kernels of a softmax beside those of its own elements: sums of half types are
 /// floats.
 template <class T> void use_softmax() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The kernels of verbs along rows: positions of extreme values, running joins, softmax, moments
-/// and exact sums.
+/// The kernels of verbs along rows: positions of extreme values, running joins, moments and
+/// exact sums.
 ///
 ///     kernel_of_verb<step::Moments>(run);     // of each row of run.in(0), into run.out()
 ///
@@ -13,12 +13,10 @@
 #include <tessera/kernel/rows/find.hpp>
 #include <tessera/kernel/rows/moments.hpp>
 #include <tessera/kernel/rows/scan.hpp>
-#include <tessera/kernel/rows/softmax.hpp>
 #include <tessera/plan/step/bins.hpp>
 #include <tessera/plan/step/find.hpp>
 #include <tessera/plan/step/moments.hpp>
 #include <tessera/plan/step/scan.hpp>
-#include <tessera/plan/step/softmax.hpp>
 #include <tessera/run/verb/verb_run.hpp>
 
 namespace tessera::detail {
@@ -53,15 +51,6 @@ inline const bool scan_runs = runs(kernel_of_verb<step::Scan>, [](const VerbRun&
   tessera::detail::scan(run.type(), run.plan.reduction, work, run.in(0), run.in(1), run.out(),
                         run.wide());
 });
-inline const bool exp_sum_runs = runs(kernel_of_verb<step::ExpSum>, [](const VerbRun& run) {
-  tessera::detail::exp_sums(run.type(), run.work<LocalScan>(), run.in(0), run.in(1), run.out());
-});
-template <bool Logarithm> void run_softmax(const VerbRun& run) {
-  tessera::detail::softmax(run.type(), Logarithm, run.work<LocalScan>(), run.in(0), run.in(1),
-                           run.in(2), run.out());
-}
-inline const bool softmax_runs = runs(kernel_of_verb<step::Softmax>, &run_softmax<false>);
-inline const bool log_softmax_runs = runs(kernel_of_verb<step::LogSoftmax>, &run_softmax<true>);
 inline const bool exponent_runs = runs(kernel_of_verb<step::Exponent>, [](const VerbRun& run) {
   tessera::detail::exponents(run.type(), run.work<LocalBins>(), run.in(0), integers(run.out()));
 });

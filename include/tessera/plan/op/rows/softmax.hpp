@@ -16,7 +16,34 @@
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/step/softmax.hpp>
+#include <tessera/plan/work/instruction.hpp>
+#include <tessera/plan/work/row_work.hpp>
+
+namespace tessera::step {
+/// What works on whole lines of its first input along a dimension.
+struct OfLines : Verb {
+  static constexpr Operations operations = Operations::read;
+  std::int8_t along = -1;
+  detail::LocalScan work(const Plan& plan, const Step& step, const Coordinates& at) const {
+    return detail::lines_work(plan, step, along, at);
+  }
+  template <class Self, class Visit> static constexpr void members(Self& self, const Visit& visit) {
+    visit(self.along);
+  }
+};
+
+/// The sum of the exponentials of what a line's elements are below its largest, the second input.
+struct ExpSum : OfLines {
+  static constexpr std::string_view name = "sum of exponentials";
+};
+/// Where lines are split, their largest elements and these sums are further inputs.
+struct Softmax : OfLines {
+  static constexpr std::string_view name = "softmax";
+};
+struct LogSoftmax : OfLines {
+  static constexpr std::string_view name = "log-softmax";
+};
+}  // namespace tessera::step
 
 namespace tessera::detail {
 
