@@ -6,8 +6,10 @@
 ///     // y = softmax(x): dx = y (dy - sum(dy y))
 ///
 /// Laws: the gradient of a softmax sums to zero along its dimension.
+#include <tuple>
+
 #include <tessera/grad/adjoint/parts.hpp>
-#include <tessera/grad/derivatives/slope.hpp>
+#include <tessera/kernel/functions/derivative.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/plan/op/rows/softmax.hpp>
 
@@ -16,19 +18,13 @@ namespace fn {
 /// y (dy - s)
 struct SoftmaxBack {
   static constexpr std::string_view name = "gradient";
+  template <int I>
+  using slope_by = std::tuple_element_t<
+      I, std::tuple<SlopeBy<Same, 1>, SlopeBy<Subtract, 0, 2>, SlopeBy<Negate, 1>>>;
   template <RealElement T>
   KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& dy, const T& y, const T& s) const {
     using C = ComputeType<T>;
     return static_cast<T>(static_cast<C>(y) * (static_cast<C>(dy) - static_cast<C>(s)));
-  }
-};
-/// dy - e^y s
-struct LogSoftmaxBack {
-  static constexpr std::string_view name = "gradient";
-  template <RealElement T>
-  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& dy, const T& y, const T& s) const {
-    using C = ComputeType<T>;
-    return static_cast<T>(static_cast<C>(dy) - Exp{}(static_cast<C>(y)) * static_cast<C>(s));
   }
 };
 /// -e^y s and -e^y
@@ -41,13 +37,19 @@ struct NegativeExp {
     return static_cast<T>(-Exp{}(static_cast<ComputeType<T>>(y)));
   }
 };
+/// dy - e^y s
+struct LogSoftmaxBack {
+  static constexpr std::string_view name = "gradient";
+  template <int I>
+  using slope_by = std::tuple_element_t<
+      I, std::tuple<UnitSlope, SlopeBy<NegativeExp, 1, 2>, SlopeBy<NegativeExp, 1>>>;
+  template <RealElement T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& dy, const T& y, const T& s) const {
+    using C = ComputeType<T>;
+    return static_cast<T>(static_cast<C>(dy) - Exp{}(static_cast<C>(y)) * static_cast<C>(s));
+  }
+};
 }  // namespace fn
-template <> struct Derivative<fn::SoftmaxBack, 0> : SlopeBy<fn::Same, 1> {};
-template <> struct Derivative<fn::SoftmaxBack, 1> : SlopeBy<fn::Subtract, 0, 2> {};
-template <> struct Derivative<fn::SoftmaxBack, 2> : SlopeBy<fn::Negate, 1> {};
-template <> struct Derivative<fn::LogSoftmaxBack, 0> : UnitSlope {};
-template <> struct Derivative<fn::LogSoftmaxBack, 1> : SlopeBy<fn::NegativeExp, 1, 2> {};
-template <> struct Derivative<fn::LogSoftmaxBack, 2> : SlopeBy<fn::NegativeExp, 1> {};
 
 namespace detail {
 

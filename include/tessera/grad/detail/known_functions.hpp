@@ -12,7 +12,6 @@
 #include <tessera/grad/adjoint/moments.hpp>
 #include <tessera/grad/adjoint/reduce.hpp>
 #include <tessera/grad/adjoint/scatter.hpp>
-#include <tessera/grad/adjoint/softmax.hpp>
 #include <tessera/grad/derivatives/all.hpp>
 #include <tessera/grad/detail/pull_back_table.hpp>
 #include <tessera/grad/functions.hpp>
@@ -122,8 +121,6 @@ template <class T> void add_reals(KnownFunctions& all) {
   all.add<2, T, ScaledAs<T>, C>();
   all.add<2, T, Root, T>();
   all.add<2, T, RootAs<T>, C>();
-  all.add<1, T, fn::SoftmaxBack, T, T, T>();
-  all.add<1, T, fn::LogSoftmaxBack, T, T, T>();
 }
 
 /// Adds the derivatives of the functions of elements T.

@@ -123,6 +123,7 @@ template <class R, class F, class... T> struct LoopRunner {
     MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
     kernel.identity = &MapRunner<R, F, T...>::identity;
     kernel.numbers = numbers_of<F>();
+    if constexpr (StatesSlopes<F>) kernel.pull = &PullBacks<R, F, T...>::of;
     return kernel;
   }
   /// The kernel of the only function of type F, where it holds nothing.
