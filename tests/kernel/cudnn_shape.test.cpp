@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <tessera/kernel/convolve/convolve.hpp>
-#include <tessera/kernel/convolve/detail/cudnn_shape.hpp>
-#include <tessera/kernel/convolve/detail/cudnn_way.hpp>
+#include <tessera/kernel/device/cudnn/shape.hpp>
+#include <tessera/kernel/device/cudnn/way.hpp>
 #include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/use_element.hpp>
 

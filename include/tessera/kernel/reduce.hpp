@@ -13,8 +13,8 @@
 /// minimum (as in NumPy), and -0 is below +0; integers wrap; half types are summed in float and
 /// double, and rounded once.
 #include <tessera/base/dtype.hpp>
-#include <tessera/kernel/detail/reduce_device.hpp>
 #include <tessera/kernel/detail/reduce_host.hpp>
+#include <tessera/kernel/device/reduce.hpp>
 #include <tessera/kernel/elements.hpp>
 
 namespace tessera::detail {

@@ -21,7 +21,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <tessera/kernel/convolve/convolve.hpp>
-#include <tessera/kernel/convolve/detail/cudnn_way.hpp>
+#include <tessera/kernel/device/cudnn/way.hpp>
 #include <tessera/kernel/fence.hpp>
 #include <tessera/kernel/use_element.hpp>
 

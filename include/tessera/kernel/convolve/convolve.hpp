@@ -21,8 +21,8 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/convolve/detail/convolve_blocks.hpp>
-#include <tessera/kernel/convolve/detail/cudnn_convolve.hpp>
 #include <tessera/kernel/convolve/detail/dnnl_convolve.hpp>
+#include <tessera/kernel/device/cudnn/convolve.hpp>
 #include <tessera/kernel/elements.hpp>
 
 namespace tessera::detail {

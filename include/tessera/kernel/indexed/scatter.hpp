@@ -13,9 +13,9 @@
 #include <type_traits>
 
 #include <tessera/kernel/detail/launch.hpp>
-#include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
+#include <tessera/kernel/device/packs.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/indexed/detail/index_box.hpp>

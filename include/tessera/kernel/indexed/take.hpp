@@ -13,8 +13,8 @@
 
 #include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
-#include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/device/packs.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/indexed/detail/index_box.hpp>
 #include <tessera/kernel/prefetch.hpp>

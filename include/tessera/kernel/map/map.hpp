@@ -22,8 +22,8 @@
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/map_loops.hpp>
 #include <tessera/kernel/detail/map_shape.hpp>
+#include <tessera/kernel/device/map.hpp>
 #include <tessera/kernel/functions/cast.hpp>
-#include <tessera/kernel/map/detail/map_device.hpp>
 
 namespace tessera::detail {
 

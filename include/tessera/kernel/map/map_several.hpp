@@ -46,7 +46,7 @@ template <class First, class... Rest> struct MapOutputs<First, Rest...> {
     head[i] = made.first;
     rest.store(i, made.rest);
   }
-  // On a device, a tile at once (detail/map_device.hpp).
+  // On a device, a tile at once (kernel/device/map.hpp).
   static constexpr int width =
       pack_size<First> < MapOutputs<Rest...>::width ? pack_size<First> : MapOutputs<Rest...>::width;
   using Made = Several<First, Rest...>;

@@ -24,10 +24,10 @@
 #include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/gemm_tiles.hpp>
+#include <tessera/kernel/device/cublas.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/product/detail/blas.hpp>
 #include <tessera/kernel/product/detail/blis.hpp>
-#include <tessera/kernel/product/detail/cublas.hpp>
 #include <tessera/kernel/product/detail/dot.hpp>
 #include <tessera/kernel/product/detail/gemm_pieces.hpp>
 #include <tessera/kernel/product/detail/row_times_matrix.hpp>

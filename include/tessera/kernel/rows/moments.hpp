@@ -10,8 +10,8 @@
 ///
 /// Laws: the bits depend only on the shape, not on threads; no digits cancel where means are large
 /// beside deviations; half types are computed in float, which their results are.
-#include <tessera/kernel/detail/reduce_device.hpp>
 #include <tessera/kernel/detail/reduce_host.hpp>
+#include <tessera/kernel/device/reduce.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/rows/detail/moments_loops.hpp>
 #include <tessera/kernel/scratch.hpp>

@@ -11,7 +11,7 @@
 /// element, once; the running sum of -0 alone is -0.
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
-#include <tessera/kernel/detail/scan_device.hpp>
+#include <tessera/kernel/device/scan.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/rows/detail/scan_rows.hpp>
 

@@ -9,8 +9,8 @@
 /// Laws: where a position is no_position, the result is zero.
 #include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/position_array.hpp>
 #include <tessera/kernel/elements.hpp>
-#include <tessera/kernel/sort/detail/position_array.hpp>
 
 namespace tessera::detail {
 

@@ -9,13 +9,13 @@
 ///
 /// Laws: when two processes merge each other's lines, one with `last`, one without, exactly one of
 /// them keeps each element: both make the same choice, since positions order equal keys or, without
-/// positions, their bits do (detail/sort_key.hpp).
+/// positions, their bits do (kernel/detail/sort_key.hpp).
 #include <tessera/base/fixed_vector.hpp>
 #include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/sort_key.hpp>
 #include <tessera/kernel/elements.hpp>
-#include <tessera/kernel/sort/detail/sort_key.hpp>
 
 namespace tessera::detail {
 

@@ -13,15 +13,15 @@
 ///
 /// Laws: nothing is allocated on the host. NaNs come last, in either direction. order(): equal
 /// elements keep their order, -0 and 0 too. sort() has no positions: equal elements with different
-/// bits are in the order of detail/sort_key.hpp, -0 before 0.
+/// bits are in the order of kernel/detail/sort_key.hpp, -0 before 0.
 #include <algorithm>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/device/sort_blocks.hpp>
+#include <tessera/kernel/device/sort_radix.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/scratch.hpp>
-#include <tessera/kernel/sort/detail/sort_blocks.hpp>
 #include <tessera/kernel/sort/detail/sort_network.hpp>
-#include <tessera/kernel/sort/detail/sort_radix.hpp>
 #include <tessera/kernel/sort/detail/sort_words.hpp>
 
 namespace tessera::detail {

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <tessera/kernel/convolve/convolve_shape.hpp>
+#include <tessera/kernel/detail/convolve_shape.hpp>
 
 namespace tessera::detail {
 

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <limits>
 
-#include <tessera/kernel/convolve/detail/recent_convolutions.hpp>
+#include <tessera/kernel/detail/recent_convolutions.hpp>
 
 namespace tessera::detail {
 

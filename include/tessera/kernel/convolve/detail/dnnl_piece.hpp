@@ -7,7 +7,7 @@
 ///     piece.run(in, kernel, out);   // on the pointers given
 ///
 /// Laws: each band writes its own results; a kernel is packed once in each run.
-#include <tessera/kernel/convolve/detail/convolve_side.hpp>
+#include <tessera/kernel/detail/convolve_side.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
 #include <tessera/kernel/convolve/detail/dnnl.hpp>

@@ -6,7 +6,7 @@
 ///
 ///     if (across_of(box) >= 0) transpose_tiles(from, to, box);
 #include <tessera/kernel/copy/copy_box.hpp>
-#include <tessera/kernel/detail/row_teams.hpp>
+#include <tessera/kernel/device/row_teams.hpp>
 
 namespace tessera::detail {
 

@@ -9,7 +9,7 @@
 ///
 /// Laws: the order depends only on the indices, not on threads.
 #include <tessera/kernel/detail/launch.hpp>
-#include <tessera/kernel/detail/scan_device.hpp>
+#include <tessera/kernel/device/scan.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/indexed/detail/index_box.hpp>
 

@@ -10,8 +10,8 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/local_work.hpp>
 #include <tessera/kernel/detail/convert_row.hpp>
-#include <tessera/kernel/detail/packs.hpp>
-#include <tessera/kernel/detail/row_teams.hpp>
+#include <tessera/kernel/device/packs.hpp>
+#include <tessera/kernel/device/row_teams.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/kernel/rows/detail/softmax_strip.hpp>
 

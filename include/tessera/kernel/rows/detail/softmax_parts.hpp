@@ -9,7 +9,7 @@
 /// Laws: the shape alone gives the number of parts, so the order of additions is fixed.
 #include <type_traits>
 
-#include <tessera/kernel/detail/reduce_device.hpp>
+#include <tessera/kernel/device/reduce.hpp>
 #include <tessera/kernel/rows/detail/softmax_lines.hpp>
 #include <tessera/kernel/scratch.hpp>
 

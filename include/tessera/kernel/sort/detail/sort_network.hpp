@@ -10,8 +10,8 @@
 #include <tessera/base/local_work.hpp>
 #include <tessera/base/merge_exchange.hpp>
 #include <tessera/kernel/detail/launch.hpp>
-#include <tessera/kernel/sort/detail/position_array.hpp>
-#include <tessera/kernel/sort/detail/sort_key.hpp>
+#include <tessera/kernel/detail/position_array.hpp>
+#include <tessera/kernel/detail/sort_key.hpp>
 
 namespace tessera::detail {
 

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include <tessera/kernel/detail/map_shape.hpp>
-#include <tessera/kernel/detail/packs.hpp>
+#include <tessera/kernel/device/packs.hpp>
 
 namespace tessera::detail {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A call of cuDNN (cudnn_call.hpp) as an object: its descriptors, and the algorithm that it uses
-/// (cudnn_algorithms.hpp).
+/// A call of cuDNN (call.hpp) as an object: its descriptors, and the algorithm that it uses
+/// (algorithms.hpp).
 ///
 ///     const CudnnConvolution c(device, DType::f32, call.shape);
 ///     if (c.usable()) c.run(device, x, w, y);               // device.mutex is held
 ///
-/// Laws: as in cudnn_algorithms.hpp: a NaN of a tensor with padding reaches only the results that
+/// Laws: as in algorithms.hpp: a NaN of a tensor with padding reaches only the results that
 /// read it, small whole numbers are exact, and equal calls on one machine have equal bits. (A NaN
 /// of the kernel, or in a gradient by kernel one of the convolution's result, may reach results
 /// that have it over padding, where cuDNN multiplies it by zero.)
@@ -20,8 +20,8 @@
 #include <vector>
 
 #include <tessera/base/dtype.hpp>
-#include <tessera/kernel/convolve/detail/cudnn_algorithms.hpp>
-#include <tessera/kernel/convolve/detail/cudnn_call.hpp>
+#include <tessera/kernel/device/cudnn/algorithms.hpp>
+#include <tessera/kernel/device/cudnn/call.hpp>
 
 namespace tessera::detail {
 

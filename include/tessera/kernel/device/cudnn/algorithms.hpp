@@ -22,7 +22,7 @@
 #include <cudnn_cnn.h>
 
 #include <tessera/base/math.hpp>
-#include <tessera/kernel/convolve/detail/cudnn_device.hpp>
+#include <tessera/kernel/device/cudnn/device.hpp>
 
 namespace tessera::detail {
 

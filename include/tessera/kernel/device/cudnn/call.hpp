@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A call of cuDNN's convolutions, as a value. cudnn_shape.hpp makes the calls for a LocalConvolve,
+/// A call of cuDNN's convolutions, as a value. shape.hpp makes the calls for a LocalConvolve,
 /// cudnn.hpp carries them out.
 ///
 ///     CudnnShape{.function = CudnnFunction::by_kernel, ...}.written() == CudnnTensor::kernel;
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <tessera/base/local_work.hpp>
-#include <tessera/kernel/convolve/convolve_shape.hpp>
+#include <tessera/kernel/detail/convolve_shape.hpp>
 
 namespace tessera::detail {
 

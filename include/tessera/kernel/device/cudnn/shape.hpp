@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A LocalConvolve as calls of one of cuDNN's functions (cudnn_call.hpp), as values: two or three
+/// A LocalConvolve as calls of one of cuDNN's functions (call.hpp), as values: two or three
 /// spatial dimensions, the same padding at both ends, a kernel without gaps, extents and strides
-/// that fit an int. cudnn_way.hpp chooses the function.
+/// that fit an int. way.hpp chooses the function.
 ///
 ///     const CudnnFunction forward = CudnnFunction::forward;
 ///     for (const CudnnCall& call : cudnn_work(4, work, forward, false).calls) ...  // none: cannot
@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/kernel/convolve/detail/convolve_side.hpp>
-#include <tessera/kernel/convolve/detail/cudnn_call.hpp>
+#include <tessera/kernel/detail/convolve_side.hpp>
+#include <tessera/kernel/device/cudnn/call.hpp>
 
 namespace tessera::detail {
 

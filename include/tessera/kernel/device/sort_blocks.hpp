@@ -17,9 +17,9 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/local_work.hpp>
+#include <tessera/kernel/detail/position_array.hpp>
+#include <tessera/kernel/detail/sort_key.hpp>
 #include <tessera/kernel/lane.hpp>
-#include <tessera/kernel/sort/detail/position_array.hpp>
-#include <tessera/kernel/sort/detail/sort_key.hpp>
 
 namespace tessera::detail {
 

@@ -13,7 +13,7 @@
 /// there are none.
 #include <vector>
 
-#include <tessera/kernel/convolve/convolve_shape.hpp>
+#include <tessera/kernel/detail/convolve_shape.hpp>
 
 namespace tessera::detail {
 

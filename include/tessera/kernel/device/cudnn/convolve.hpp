@@ -2,15 +2,15 @@
 #pragma once
 /// @file
 /// Convolutions on a CUDA device by cuDNN, on this thread's lane, and with them the gradients of
-/// convolutions, for which cuDNN has functions of their own (cudnn_way.hpp). A convolution needs
+/// convolutions, for which cuDNN has functions of their own (way.hpp). A convolution needs
 /// several calls where the base is dilated or the padding differs between the ends
-/// (cudnn_shape.hpp). The calls for a LocalConvolve are kept.
+/// (shape.hpp). The calls for a LocalConvolve are kept.
 ///
 ///     if (!cudnn_convolve(DType::f32, work, in, kernel, out)) ...   // cuDNN does not have it
 ///
 /// Laws: a result is summed in any order, but in the same one each time; bfloat16 and half are
 /// summed in float, and float is not rounded to fewer bits.
-#include <tessera/kernel/convolve/detail/cudnn.hpp>
+#include <tessera/kernel/device/cudnn/cudnn.hpp>
 
 #if defined(KOKKOS_ENABLE_CUDA) && defined(TESSERA_HAVE_CUDNN)
 #include <cstddef>
@@ -21,9 +21,9 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/kernel/convolve/detail/cudnn_way.hpp>
-#include <tessera/kernel/convolve/detail/recent_convolutions.hpp>
 #include <tessera/kernel/copy/copy.hpp>
+#include <tessera/kernel/detail/recent_convolutions.hpp>
+#include <tessera/kernel/device/cudnn/way.hpp>
 #include <tessera/kernel/fill.hpp>
 
 namespace tessera::detail {

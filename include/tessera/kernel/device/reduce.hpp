@@ -8,10 +8,10 @@
 ///     reduce_device<Reduction::sum, double, float>(reduce_shape(work), from, to, 1.0);
 ///
 /// Laws: the shape alone gives the pieces and the lanes, so the order is fixed.
-#include <tessera/kernel/detail/packs.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
-#include <tessera/kernel/detail/row_teams.hpp>
+#include <tessera/kernel/device/packs.hpp>
+#include <tessera/kernel/device/row_teams.hpp>
 #include <tessera/kernel/scratch.hpp>
 
 namespace tessera::detail {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/kernel/convolve/detail/cudnn_shape.hpp>
+#include <tessera/kernel/device/cudnn/shape.hpp>
 
 namespace tessera::detail {
 

@@ -9,8 +9,8 @@
 ///
 /// Laws: the shape alone gives the pieces, so the order of joins is fixed.
 #include <tessera/base/local_work.hpp>
-#include <tessera/kernel/detail/packs.hpp>
-#include <tessera/kernel/detail/reduce_device.hpp>
+#include <tessera/kernel/device/packs.hpp>
+#include <tessera/kernel/device/reduce.hpp>
 #include <tessera/kernel/scratch.hpp>
 
 namespace tessera::detail {

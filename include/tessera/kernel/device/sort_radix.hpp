@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Sorts lines on a CUDA device by CUB's radix sort, which is stable: all elements at once, by
-/// words of their line, whether they are missing, and their key (sort_key.hpp).
+/// words of their line, whether they are missing, and their key (kernel/detail/sort_key.hpp).
 ///
 ///     sort_by_radix(work, from, places, values, positions);
 ///
@@ -19,9 +19,9 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/local_work.hpp>
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/position_array.hpp>
+#include <tessera/kernel/detail/sort_key.hpp>
 #include <tessera/kernel/scratch.hpp>
-#include <tessera/kernel/sort/detail/position_array.hpp>
-#include <tessera/kernel/sort/detail/sort_key.hpp>
 
 namespace tessera::detail {
 
