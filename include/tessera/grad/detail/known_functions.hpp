@@ -131,23 +131,25 @@ template <class T> void add_known_functions(PullBackTable& table) {
   else
     add_reals<T>(all);
 }
-template <class... T> void add_known_functions_of(PullBackTable& table) {
+/// Those of the element types of one of several parts. The part is an argument, since each source
+/// that has one has a function of its own.
+template <int Parts, int Part> void add_known_functions_of_types(PullBackTable& table) {
   [[maybe_unused]] const auto add = [&](auto element) {
     using E = decltype(element);
-#if defined(TESSERA_DERIVATIVES_PART)
-    if constexpr (static_cast<int>(dtype_of<E>) % TESSERA_KERNEL_PARTS == TESSERA_DERIVATIVES_PART)
-#endif
-      add_known_functions<E>(table);
+    if constexpr (static_cast<int>(dtype_of<E>) % Parts == Part) add_known_functions<E>(table);
   };
-  (add(T{}), ...);
+  add(half{}), add(bfloat16{}), add(float{}), add(double{}), add(complex<float>{});
+  add(complex<double>{});
 }
 
 #if defined(TESSERA_DERIVATIVES_PART)
 template <> void add_known_functions_of_part<TESSERA_DERIVATIVES_PART>(PullBackTable& table) {
+  add_known_functions_of_types<TESSERA_KERNEL_PARTS, TESSERA_DERIVATIVES_PART>(table);
+}
 #else
 inline void add_all_known_functions(PullBackTable& table) {
-#endif
-  add_known_functions_of<half, bfloat16, float, double, complex<float>, complex<double>>(table);
+  add_known_functions_of_types<1, 0>(table);
 }
+#endif
 
 }  // namespace tessera::detail
