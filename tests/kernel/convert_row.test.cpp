@@ -13,9 +13,9 @@
 
 #include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/reduce_loops.hpp>
-#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map/map.hpp>
+#include <tessera/kernel/rows/scan.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 using namespace tessera;

@@ -4,8 +4,7 @@
 
 #include <thread>
 
-#include <tessera/kernel/detail/registered.hpp>
-#include <tessera/kernel/use_element.hpp>
+#include <tessera/kernel/convolve/convolve.hpp>
 
 #include "kernel/window_cases.hpp"
 
@@ -89,7 +88,7 @@ std::vector<T> run(const Case& c, const std::vector<T>& in, const std::vector<T>
 }
 
 template <class T> void check(Random& random, const Case& c) {
-  static_cast<void>(&detail::registered_convolve<T>);
+  static_cast<void>(&detail::registered_kernels<detail::ConvolveKernels, T>);
   const std::vector<T> in = numbers<T>(random, c.in), kernel = numbers<T>(random, c.kernel);
   const std::vector<T> before(static_cast<std::size_t>(c.out), static_cast<T>(55));
   const std::vector<T> expected = plain(c, in, kernel, before);

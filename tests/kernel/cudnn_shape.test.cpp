@@ -7,8 +7,6 @@
 #include <tessera/kernel/convolve/convolve.hpp>
 #include <tessera/kernel/device/cudnn/shape.hpp>
 #include <tessera/kernel/device/cudnn/way.hpp>
-#include <tessera/kernel/detail/registered.hpp>
-#include <tessera/kernel/use_element.hpp>
 
 #include "kernel/window_cases.hpp"
 
@@ -459,7 +457,7 @@ TEST_CASE("nothing is not for cuDNN") {
 }
 
 TEST_CASE("cuDNN's calls for every small window convolve as the portable kernel does") {
-  static_cast<void>(&detail::registered_convolve<float>);
+  static_cast<void>(&detail::registered_kernels<detail::ConvolveKernels, float>);
   Random random(41);
   int turn = 0, used[2] = {};
   for_each_window(7, [&](Index n, Window window) {
@@ -479,7 +477,7 @@ TEST_CASE("cuDNN's calls for every small window convolve as the portable kernel 
 }
 
 TEST_CASE("cuDNN's calls convolve as the portable kernel does in any layout, with groups") {
-  static_cast<void>(&detail::registered_convolve<float>);
+  static_cast<void>(&detail::registered_kernels<detail::ConvolveKernels, float>);
   Random random(42);
   int used[2] = {};
   for (int turn = 0; turn < 3000; ++turn) {

@@ -11,10 +11,13 @@
 #include <limits>
 #include <vector>
 
-#include <tessera/kernel/detail/registered.hpp>
+#include <tessera/kernel/copy/copy.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/functions.hpp>
+#include <tessera/kernel/join.hpp>
 #include <tessera/kernel/map/map.hpp>
+#include <tessera/kernel/product/gemm.hpp>
+#include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"
@@ -455,8 +458,9 @@ TEST_CASE("elementwise functions take every type that they are for") {
 
 TEST_CASE("an element type without kernels is named in the error, with the way out") {
   detail::use_all_elements();
-  const detail::ElementKernels*& entry = detail::element_kernels[static_cast<int>(DType::i8)];
-  const detail::ElementKernels* const kept = entry;
+  const detail::CopyKernels*& entry =
+      detail::kernel_table<detail::CopyKernels>[static_cast<int>(DType::i8)];
+  const detail::CopyKernels* const kept = entry;
   entry = nullptr;
   std::string text;
   try {

@@ -10,7 +10,8 @@
 #include <cstring>
 #include <limits>
 
-#include <tessera/kernel/detail/registered.hpp>
+#include <tessera/kernel/indexed/scatter.hpp>
+#include <tessera/kernel/indexed/take.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <tessera/kernel/copy/copy.hpp>
-#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/fence.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/reduce.hpp>

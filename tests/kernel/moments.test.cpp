@@ -9,7 +9,6 @@
 #include <limits>
 #include <vector>
 
-#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/rows/moments.hpp>
 #include <tessera/kernel/use_element.hpp>
 

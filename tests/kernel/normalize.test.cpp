@@ -9,7 +9,6 @@
 #include <limits>
 #include <vector>
 
-#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/rows/normalize.hpp>
 #include <tessera/kernel/use_element.hpp>
 

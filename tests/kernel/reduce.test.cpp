@@ -5,7 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include <tessera/kernel/detail/registered.hpp>
+#include <tessera/kernel/join.hpp>
+#include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"

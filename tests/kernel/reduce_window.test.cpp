@@ -5,9 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/reduce.hpp>
-#include <tessera/kernel/use_element.hpp>
+#include <tessera/kernel/window/reduce_window.hpp>
 
 #include "kernel/window_cases.hpp"
 
@@ -53,7 +52,7 @@ std::vector<T> plain(Reduction reduction, const detail::LocalReduceWindow& work,
 template <class T>
 std::vector<T> run(Reduction reduction, const detail::LocalReduceWindow& work,
                    const std::vector<T>& in, double scale = 1) {
-  static_cast<void>(&detail::registered_reduce_window<T>);
+  static_cast<void>(&detail::registered_kernels<detail::ReduceWindowKernels, T>);
   const Buffer<T> x(in), y(std::vector<T>(static_cast<std::size_t>(volume(work.result)), T(1)));
   detail::reduce_window(dtype_of<T>, reduction, work, x.data(), y.data(), scale);
   return y.values();

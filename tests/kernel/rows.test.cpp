@@ -6,7 +6,10 @@
 #include <cstring>
 #include <limits>
 
-#include <tessera/kernel/detail/registered.hpp>
+#include <tessera/kernel/reduce.hpp>
+#include <tessera/kernel/rows/bins.hpp>
+#include <tessera/kernel/rows/find.hpp>
+#include <tessera/kernel/rows/scan.hpp>
 #include <tessera/kernel/use_element.hpp>
 #include <tessera/plan/op/rows/deterministic.hpp>
 

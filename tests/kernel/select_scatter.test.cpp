@@ -4,8 +4,7 @@
 
 #include <limits>
 
-#include <tessera/kernel/detail/registered.hpp>
-#include <tessera/kernel/use_element.hpp>
+#include <tessera/kernel/window/select_scatter.hpp>
 
 #include "kernel/window_cases.hpp"
 
@@ -52,7 +51,7 @@ std::vector<T> plain(bool greatest, const detail::LocalSelectScatter& work,
 template <class T>
 std::vector<T> run(bool greatest, const detail::LocalSelectScatter& work,
                    const std::vector<T>& input, const std::vector<T>& source) {
-  static_cast<void>(&detail::registered_select_scatter<T>);
+  static_cast<void>(&detail::registered_kernels<detail::SelectScatterKernels, T>);
   const Buffer<T> x(input), s(source),
       y(std::vector<T>(static_cast<std::size_t>(volume(work.result)), T(99)));
   const Buffer<Index> scratch(std::vector<Index>(source.size(), 7));

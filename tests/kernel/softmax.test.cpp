@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include <tessera/kernel/detail/registered.hpp>
 #include <tessera/kernel/rows/softmax.hpp>
 #include <tessera/kernel/use_element.hpp>
 

@@ -9,7 +9,9 @@
 #include <limits>
 #include <numeric>
 
-#include <tessera/kernel/detail/registered.hpp>
+#include <tessera/kernel/sort/arrange.hpp>
+#include <tessera/kernel/sort/merge.hpp>
+#include <tessera/kernel/sort/sort.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "kernel/buffer.hpp"

@@ -9,6 +9,7 @@
 ///
 /// Laws: boxes are added in their order, also where their targets overlap: the same bits every
 /// time.
+#include <tessera/base/local_work.hpp>
 #include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -46,21 +47,19 @@ void accumulate_elements(const void* from, void* to, const StridedCopy* copies, 
   }
 }
 
-using AccumulateKernel = void (*)(const void* from, void* to, const StridedCopy* copies, int count);
-inline AccumulateKernel accumulate_kernels[dtypes] = {};
-template <class T>
-inline const bool registered_accumulate = [] {
-  accumulate_kernels[static_cast<int>(dtype_of<T>)] = &accumulate_elements<T, ComputeType<T>>;
-  return true;
-}();
+struct AccumulateKernels {
+  void (*run)(const void* from, void* to, const StridedCopy* copies, int count);
+  template <class T> static constexpr bool has = NumberElement<T>;
+  template <class T> static constexpr AccumulateKernels of() {
+    return {&accumulate_elements<T, ComputeType<T>>};
+  }
+};
 
 /// Adds `count` boxes of one buffer to another, one after the other; boxes of half types go to a
 /// buffer of floats. Communication: none. Throws UsageError when the program has no such kernel for
 /// elements of `type`.
 inline void accumulate(DType type, const void* from, void* to, const StridedCopy* copies,
                        int count) {
-  const detail::AccumulateKernel kernel = detail::accumulate_kernels[static_cast<int>(type)];
-  if (kernel == nullptr) detail::no_kernels(type);
-  kernel(from, to, copies, count);
+  kernels_of<AccumulateKernels>(type).run(from, to, copies, count);
 }
 }  // namespace tessera::detail

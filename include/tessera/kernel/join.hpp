@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <tessera/base/reduction.hpp>
 #include <tessera/kernel/copy/stream_copy.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
@@ -69,6 +70,13 @@ void join_elements(Reduction reduction, const void* const* from, int members, In
   });
 }
 
+struct JoinKernels {
+  void (*run)(Reduction reduction, const void* const* from, int members, Index n, void* to,
+              void* also);
+  template <class T> static constexpr bool has = true;
+  template <class T> static constexpr JoinKernels of() { return {&join_elements<T>}; }
+};
+
 /// Joins n elements of each of `members` ranges into `to`, and into `also` unless it is null: other
 /// processes read there.
 inline void join(DType type, Reduction reduction, const void* const* from, int members, Index n,
@@ -77,6 +85,6 @@ inline void join(DType type, Reduction reduction, const void* const* from, int m
     return detail::join_blocks<Reduction::min, std::int64_t>(from, members, n, to, also);
   if (type == DType::u64 && reduction == Reduction::sum)  // and add the facts of files
     return detail::join_blocks<Reduction::sum, std::uint64_t>(from, members, n, to, also);
-  detail::kernels_of(type).join(reduction, from, members, n, to, also);
+  kernels_of<JoinKernels>(type).run(reduction, from, members, n, to, also);
 }
 }  // namespace tessera::detail

@@ -28,22 +28,22 @@ template <class From, class To> void convert_elements(const void* from, void* to
          ConvertElements<From, To>{static_cast<const From*>(from), static_cast<To*>(to)});
 }
 
-using ConvertKernel = void (*)(const void* from, void* to, Index n);
-/// The kernel that converts T to the type in which T is computed, or back; none for wide types.
-template <class T> constexpr ConvertKernel convert_kernel(bool widens) {
-  using C = ComputeType<T>;
-  if constexpr (std::is_same_v<T, C>)
-    return nullptr;
-  else
-    return widens ? &convert_elements<T, C> : &convert_elements<C, T>;
-}
+/// Between half types and float.
+struct NarrowKernels {
+  void (*widen)(const void* from, void* to, Index n);
+  void (*narrow)(const void* from, void* to, Index n);
+  template <class T> static constexpr bool has = !std::is_same_v<T, ComputeType<T>>;
+  template <class T> static constexpr NarrowKernels of() {
+    return {&convert_elements<T, ComputeType<T>>, &convert_elements<ComputeType<T>, T>};
+  }
+};
 
 /// Converts n elements of a half type to float. Communication: none.
 inline void widen(DType type, const void* from, void* to, Index n) {
-  detail::kernels_of(type).widen(from, to, n);
+  kernels_of<NarrowKernels>(type).widen(from, to, n);
 }
 /// Converts n floats to a half type, each rounded to nearest. Communication: none.
 inline void narrow(DType type, const void* from, void* to, Index n) {
-  detail::kernels_of(type).narrow(from, to, n);
+  kernels_of<NarrowKernels>(type).narrow(from, to, n);
 }
 }  // namespace tessera::detail

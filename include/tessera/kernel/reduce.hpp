@@ -13,6 +13,8 @@
 /// minimum (as in NumPy), and -0 is below +0; integers wrap; half types are summed in float and
 /// double, and rounded once.
 #include <tessera/base/dtype.hpp>
+#include <tessera/base/local_work.hpp>
+#include <tessera/base/reduction.hpp>
 #include <tessera/kernel/detail/reduce_host.hpp>
 #include <tessera/kernel/device/reduce.hpp>
 #include <tessera/kernel/elements.hpp>
@@ -93,6 +95,13 @@ template <Element T> T identity(Reduction reduction) {
   });
 }
 
+struct ReduceKernels {
+  void (*run)(Reduction reduction, const ReduceShape& shape, const void* from, void* to,
+              double scale, bool wide);
+  template <class T> static constexpr bool has = true;
+  template <class T> static constexpr ReduceKernels of() { return {&reduce_elements<T>}; }
+};
+
 /// Reduces; `to` holds volume(kept) elements, row-major. A sum is multiplied by `scale` before it
 /// is rounded to the element type (1/n makes a mean; integers are truncated); other reductions
 /// ignore `scale`. With `wide`, `to` has elements of partial_type(reduction, type) or, for
@@ -100,7 +109,7 @@ template <Element T> T identity(Reduction reduction) {
 /// have no such reduction.
 inline void reduce(DType type, Reduction reduction, const LocalReduce& work, const void* from,
                    void* to, double scale = 1, bool wide = false) {
-  detail::kernels_of(type).reduce(reduction, detail::reduce_shape(work), from, to,
-                                  reduction == Reduction::sum ? scale : 1, wide);
+  kernels_of<ReduceKernels>(type).run(reduction, detail::reduce_shape(work), from, to,
+                                      reduction == Reduction::sum ? scale : 1, wide);
 }
 }  // namespace tessera::detail

@@ -18,24 +18,52 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/base/dtype.hpp>
 #if TESSERA_KERNELS
-#include <tessera/kernel/detail/registered.hpp>
+#include <tessera/kernel/accumulate.hpp>
+#include <tessera/kernel/convolve/convolve.hpp>
+#include <tessera/kernel/copy/copy.hpp>
+#include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/indexed/one_hot.hpp>
+#include <tessera/kernel/indexed/scatter.hpp>
+#include <tessera/kernel/indexed/take.hpp>
+#include <tessera/kernel/join.hpp>
+#include <tessera/kernel/narrow.hpp>
+#include <tessera/kernel/product/gemm.hpp>
+#include <tessera/kernel/reduce.hpp>
+#include <tessera/kernel/rows/bins.hpp>
+#include <tessera/kernel/rows/find.hpp>
+#include <tessera/kernel/rows/scan.hpp>
+#include <tessera/kernel/sort/arrange.hpp>
+#include <tessera/kernel/sort/merge.hpp>
+#include <tessera/kernel/sort/sort.hpp>
+#include <tessera/kernel/window/reduce_window.hpp>
+#include <tessera/kernel/window/select_scatter.hpp>
 #endif
 
 namespace tessera::detail {
 
 // Whether this source compiles kernels (base/compiled.hpp).
 #if TESSERA_KERNELS
-#define TESSERA_REGISTER(...) static_cast<void>(&__VA_ARGS__)
+#define TESSERA_REGISTER(K, T) static_cast<void>(&registered_kernels<K, T>)
 #else
-#define TESSERA_REGISTER(...) static_cast<void>(0)
+#define TESSERA_REGISTER(K, T) static_cast<void>(0)
 #endif
 
+/// Has the kernels of kind K compiled for elements T (kernel/elements.hpp).
+template <class K, Element T> void use_kernels() { TESSERA_REGISTER(K, T); }
+/// The kinds that every tensor has.
+template <Element T> void use_tensor_kernels() {
+  TESSERA_REGISTER(CopyKernels, T);
+  TESSERA_REGISTER(ReduceKernels, T);
+  TESSERA_REGISTER(GemmKernels, T);
+  TESSERA_REGISTER(JoinKernels, T);
+  TESSERA_REGISTER(NarrowKernels, T);
+}
 /// Has the kernels compiled that a ShardedTensor of elements T needs, those of parts of their sums
 /// too.
 template <Element T> void use_tensor_of() {
-  TESSERA_REGISTER(registered<T>);
-  TESSERA_REGISTER(registered<ComputeType<T>>);
-  if constexpr (ComplexElement<T>) TESSERA_REGISTER(registered<PartType<T>>);
+  use_tensor_kernels<T>();
+  use_tensor_kernels<ComputeType<T>>();
+  if constexpr (ComplexElement<T>) use_tensor_kernels<PartType<T>>();
 }
 /// The same for the result R of a function of such tensors of elements T..., whose kernels, and
 /// those of their parts, are there already.
@@ -60,30 +88,48 @@ template <int = dtypes> void use_tensors_of_sums() {
   use_tensor_of<std::int64_t>();
   use_tensor_of<std::uint64_t>();
 }
+template <Element T> void use_indexed_kernels() {
+  TESSERA_REGISTER(TakeKernels, T);
+  TESSERA_REGISTER(ScatterKernels, T);
+  TESSERA_REGISTER(OneHotKernels, T);
+}
 /// The same for a take or scatter of elements T.
 template <Element T> void use_indexed() {
   use_tensor_of<T>();
-  TESSERA_REGISTER(registered_indexed<T>);
-  TESSERA_REGISTER(registered_indexed<ComputeType<T>>);
+  use_indexed_kernels<T>();
+  use_indexed_kernels<ComputeType<T>>();
 }
-/// The same for calls that run along rows of them, for kernels of kind K (kernel/elements.hpp), for
-/// sorts, and for each operator of windows.
+/// The same for calls that run along rows of them, one by one or all, and for sorts.
+template <Element T> void use_find_of() {
+  TESSERA_REGISTER(FindKernels, T);
+  TESSERA_REGISTER(FindKernels, ComputeType<T>);
+}
+template <Element T> void use_scan_of() {
+  TESSERA_REGISTER(ScanKernels, T);
+  TESSERA_REGISTER(ScanKernels, ComputeType<T>);
+}
+template <Element T> void use_bins_of() {
+  TESSERA_REGISTER(BinKernels, T);
+  TESSERA_REGISTER(BinKernels, ComputeType<T>);
+}
 template <Element T> void use_rows_of() {
-  TESSERA_REGISTER(registered_rows<T>);
-  TESSERA_REGISTER(registered_rows<ComputeType<T>>);
+  use_find_of<T>();
+  use_scan_of<T>();
+  use_bins_of<T>();
 }
-template <class K, Element T> void use_kernels() { TESSERA_REGISTER(registered_kernels<K, T>); }
-template <Element T> void use_sort_of() { TESSERA_REGISTER(registered_sort<T>); }
+template <Element T> void use_sort_of() {
+  TESSERA_REGISTER(SortKernels, T);
+  TESSERA_REGISTER(ArrangeKernels, T);
+  TESSERA_REGISTER(MergeKernels, T);
+}
+/// The same for each operator of windows, and for sums into a halo's owners.
 template <Element T> void use_convolve_of() {
-  TESSERA_REGISTER(registered_convolve<T>);
-  TESSERA_REGISTER(registered_convolve<ComputeType<T>>);
+  TESSERA_REGISTER(ConvolveKernels, T);
+  TESSERA_REGISTER(ConvolveKernels, ComputeType<T>);
 }
-template <Element T> void use_reduce_window_of() { TESSERA_REGISTER(registered_reduce_window<T>); }
-template <Element T> void use_select_scatter_of() {
-  TESSERA_REGISTER(registered_select_scatter<T>);
-}
-/// The same for sums into a halo's owners.
-template <NumberElement T> void use_accumulate() { TESSERA_REGISTER(registered_accumulate<T>); }
+template <Element T> void use_reduce_window_of() { TESSERA_REGISTER(ReduceWindowKernels, T); }
+template <Element T> void use_select_scatter_of() { TESSERA_REGISTER(SelectScatterKernels, T); }
+template <Element T> void use_accumulate() { TESSERA_REGISTER(AccumulateKernels, T); }
 #undef TESSERA_REGISTER
 
 /// Has the kernels of elements T compiled into this program, but for those of kinds that only calls
@@ -95,7 +141,7 @@ template <Element T> void use_element() {
   detail::use_convolve_of<T>();
   detail::use_reduce_window_of<T>();
   detail::use_select_scatter_of<T>();
-  if constexpr (NumberElement<T>) use_accumulate<T>();
+  detail::use_accumulate<T>();
 }
 
 /// The same for all element types.

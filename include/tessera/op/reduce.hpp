@@ -31,7 +31,7 @@ template <class Kind, class T> void use_reduction() {
   if constexpr (Kind::reduction == Reduction::product) use_running_products_of<T>();
   if constexpr (is_deterministic<Kind>) {
     use_tensor_of<std::int64_t>();
-    use_rows_of<T>();
+    use_bins_of<T>();
   }
 }
 

@@ -170,8 +170,7 @@ class KnownProducts {
   }
   /// A failure to measure, such as a lack of memory, leaves the fixed rule.
   static ProductRow row(const std::string& folder, const std::string& where, DType type) {
-    const ElementKernels* const kernels = element_kernels[static_cast<int>(type)];
-    if (kernels == nullptr || kernels->gemm == nullptr) return {};
+    if (kernel_table<GemmKernels>[static_cast<int>(type)] == nullptr) return {};
     const std::string key = where + "elements " + std::string(name_of(type)) + '\n';
     char name[40];
     std::snprintf(name, sizeof name, "/products-%016llx",

@@ -20,6 +20,7 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/local_window.hpp>
 #include <tessera/kernel/convolve/detail/convolve_blocks.hpp>
 #include <tessera/kernel/convolve/detail/dnnl_convolve.hpp>
 #include <tessera/kernel/device/cudnn/convolve.hpp>
@@ -60,6 +61,15 @@ void convolve_elements(const LocalConvolve& work, bool portable, const void* in,
                        static_cast<const T*>(kernel), static_cast<T*>(out));
 }
 
+struct ConvolveKernels {
+  void (*run)(const LocalConvolve& work, bool portable, const void* in, const void* kernel,
+              void* out);
+  template <class T> static constexpr bool has = NumberElement<T>;
+  template <class T> static constexpr ConvolveKernels of() {
+    return {&convolve_elements<ModularType<T>>};
+  }
+};
+
 /// Convolves; the result is overwritten. It must not overlap the input or the kernel.
 /// Communication: none. Throws UsageError for bool.
 inline void convolve(DType type, const LocalConvolve& work, const void* in, const void* kernel,
@@ -67,7 +77,6 @@ inline void convolve(DType type, const LocalConvolve& work, const void* in, cons
   if (!is_number(type))
     throw UsageError("elements of " + std::string(name_of(type)) +
                      " have no products; cast them to a number first");
-  detail::window_kernel_of(type, &detail::WindowKernels::convolve)(work, by == Convolver::portable,
-                                                                   in, kernel, out);
+  kernels_of<ConvolveKernels>(type).run(work, by == Convolver::portable, in, kernel, out);
 }
 }  // namespace tessera::detail

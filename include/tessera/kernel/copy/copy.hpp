@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include <tessera/base/dtype.hpp>
+#include <tessera/base/local_work.hpp>
 #include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/copy/detail/transpose_tiles.hpp>
@@ -128,10 +129,16 @@ void copy_elements(const void* from_bytes, void* to_bytes, const StridedCopy* co
   }
 }
 
+struct CopyKernels {
+  void (*run)(const void* from, void* to, const StridedCopy* copies, int count);
+  template <class T> static constexpr bool has = true;
+  template <class T> static constexpr CopyKernels of() { return {&copy_elements<sizeof(T)>}; }
+};
+
 /// Copies `count` boxes from one buffer to another. The targets of all boxes must be
 /// disjoint and must not overlap what is read. Strides may be negative or, on the source's side, 0.
 /// Communication: none.
 inline void copy(DType type, const void* from, void* to, const StridedCopy* copies, int count) {
-  detail::kernels_of(type).copy(from, to, copies, count);
+  kernels_of<CopyKernels>(type).run(from, to, copies, count);
 }
 }  // namespace tessera::detail

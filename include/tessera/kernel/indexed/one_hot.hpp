@@ -47,9 +47,17 @@ void one_hot_elements(const LocalOneHot& work, const void* indices, DType type, 
   launch("tessera::one_hot", volume(work.extents), 8192, kernel);
 }
 
+struct OneHotKernels {
+  void (*run)(const LocalOneHot& work, const void* indices, DType type, void* out);
+  template <class T> static constexpr bool has = true;
+  template <class T> static constexpr OneHotKernels of() {
+    return {&one_hot_elements<ModularType<T>>};
+  }
+};
+
 /// Writes a contiguous block. `index_type` is int32 or int64. Communication: none.
 inline void one_hot(DType type, const LocalOneHot& work, const void* indices, DType index_type,
                     void* out) {
-  detail::indexed_kernels_of(type).one_hot(work, indices, index_type, out);
+  kernels_of<OneHotKernels>(type).run(work, indices, index_type, out);
 }
 }  // namespace tessera::detail

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <tessera/base/local_index.hpp>
+#include <tessera/base/reduction.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
@@ -318,13 +320,21 @@ void scatter_elements(Reduction reduction, const LocalScatter& work, const void*
     with_reduction<T>(reduction, join);
 }
 
+struct ScatterKernels {
+  void (*run)(Reduction reduction, const LocalScatter& work, const void* operand,
+              const void* const* indices, const DType* types, const void* updates, void* integers,
+              void* out);
+  template <class T> static constexpr bool has = true;
+  template <class T> static constexpr ScatterKernels of() { return {&scatter_elements<T>}; }
+};
+
 /// Writes the operand (or nothing, as work.start says) joined with the updates; `none` sets them.
 /// `out` may be the operand's own memory; `integers` has work.integers() 64-bit integers.
 /// Communication: none.
 inline void scatter(DType type, Reduction reduction, const LocalScatter& work, const void* operand,
                     const void* const* indices, const DType* types, const void* updates,
                     void* integers, void* out) {
-  detail::indexed_kernels_of(type).scatter(reduction, work, operand, indices, types, updates,
-                                           integers, out);
+  kernels_of<ScatterKernels>(type).run(reduction, work, operand, indices, types, updates, integers,
+                                       out);
 }
 }  // namespace tessera::detail

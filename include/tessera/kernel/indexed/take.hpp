@@ -11,6 +11,8 @@
 #include <cstring>
 #include <limits>
 
+#include <tessera/base/local_index.hpp>
+#include <tessera/base/reduction.hpp>
 #include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -213,16 +215,26 @@ template <int Bytes> void fill_words(void* out, Index n, const ElementBytes& val
   launch("tessera::fill", n, 32768, FillWords<W>{static_cast<W*>(out), value.as<W>()});
 }
 
+struct TakeKernels {
+  void (*take)(const LocalIndexed& work, const void* table, const void* const* indices,
+               const DType* types, const ElementBytes& missing, void* out);
+  void (*fill)(void* out, Index n, const ElementBytes& value);
+  template <class T> static constexpr bool has = true;
+  template <class T> static constexpr TakeKernels of() {
+    return {&take_elements<sizeof(T)>, &fill_words<sizeof(T)>};
+  }
+};
+
 /// Writes, for every tuple of indices, the row of the table that it names. `types` says which
 /// indices are int32 and which int64. Communication: none.
 inline void take(DType type, const LocalIndexed& work, const void* table,
                  const void* const* indices, const DType* types, Reduction missing, void* out) {
-  detail::indexed_kernels_of(type).take(work, table, indices, types,
-                                        detail::neutral_element(type, missing), out);
+  kernels_of<TakeKernels>(type).take(work, table, indices, types,
+                                     detail::neutral_element(type, missing), out);
 }
 
 /// Writes the identity of a join by `reduction` to n elements. Communication: none.
 inline void fill_neutral(DType type, Reduction reduction, void* out, Index n) {
-  detail::indexed_kernels_of(type).fill(out, n, detail::neutral_element(type, reduction));
+  kernels_of<TakeKernels>(type).fill(out, n, detail::neutral_element(type, reduction));
 }
 }  // namespace tessera::detail

@@ -303,17 +303,25 @@ void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b
     gemm_tiles<T>(g, beta != 0, a, b, c);
 }
 
+/// With `wide`, half types make sums in float.
+struct GemmKernels {
+  void (*run)(const GemmShape& shape, double beta, const void* a, const void* b, void* c,
+              bool wide);
+  template <class T> static constexpr bool has = NumberElement<T>;
+  template <class T> static constexpr GemmKernels of() { return {&gemm_elements<ModularType<T>>}; }
+};
+
 /// Computes C = A B + beta C for every product of the batch, in row-major order; beta is 0 or 1.
 /// Products must not overlap in C. With `wide` A and B are of a half type and C is float.
 /// `products` says which libraries make which products; without it, the fixed rule does.
 /// Communication: none. Throws UsageError for bool.
 inline void gemm(DType type, const Gemm& work, const void* a, const void* b, void* c,
                  double beta = 0, bool wide = false, const ProductTable* products = nullptr) {
-  const detail::GemmShape g = detail::gemm_shape(work, products);
-  const auto kernel = detail::kernels_of(type).gemm;
-  if (kernel == nullptr)
+  if (!is_number(type))
     throw UsageError("elements of " + std::string(name_of(type)) +
                      " have no products; cast them to a number first");
-  if (g.m > 0 && g.n > 0 && g.batches > 0) kernel(g, beta, a, b, c, wide);
+  const GemmShape g = gemm_shape(work, products);
+  const GemmKernels& kernels = kernels_of<GemmKernels>(type);
+  if (g.m > 0 && g.n > 0 && g.batches > 0) kernels.run(g, beta, a, b, c, wide);
 }
 }  // namespace tessera::detail

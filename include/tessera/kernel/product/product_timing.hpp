@@ -20,6 +20,7 @@
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/product/detail/blas.hpp>
 #include <tessera/kernel/product/detail/blis.hpp>
+#include <tessera/kernel/product/gemm.hpp>
 #include <tessera/kernel/product/product_table.hpp>
 
 namespace tessera::detail {
@@ -128,7 +129,7 @@ class ProductTrial {
   double seconds(ProductWay way, int times) {
     const ProductTable all(way);
     const GemmShape shape = gemm_shape(work_, &all);
-    const auto multiply = kernels_of(type_).gemm;
+    const auto multiply = kernels_of<GemmKernels>(type_).run;
     std::int64_t* const a = memory_.data();
     const double start = product_clock(threads_);
     for (int i = 0; i < times; ++i) multiply(shape, 0, a, a + b_, a + c_, false);

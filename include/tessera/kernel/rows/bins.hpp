@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 
+#include <tessera/base/local_work.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/rows/detail/row_pieces.hpp>
@@ -224,18 +225,30 @@ void unbin_elements(const LocalBins& work, bool mean, const std::int64_t* limbs,
                   mean ? static_cast<double>(work.count) : 1.0});
 }
 
+struct BinKernels {
+  void (*exponent)(const LocalBins& work, const void* from, std::int64_t* out);
+  void (*bins)(const LocalBins& work, const void* from, const std::int64_t* exponents,
+               std::int64_t* out);
+  void (*unbin)(const LocalBins& work, bool mean, const std::int64_t* limbs,
+                const std::int64_t* exponents, void* to);
+  template <class T> static constexpr bool has = RealElement<T> || ComplexElement<T>;
+  template <class T> static constexpr BinKernels of() {
+    return {&exponent_elements<T>, &bin_elements<T>, &unbin_elements<T>};
+  }
+};
+
 /// Writes e for each row (and each part of an element) of a floating or complex type.
 inline void exponents(DType type, const LocalBins& work, const void* from, std::int64_t* out) {
-  detail::row_kernels_of(type).exponent(work, from, out);
+  kernels_of<BinKernels>(type).exponent(work, from, out);
 }
 /// Writes work.limbs integers for each row and part.
 inline void bins(DType type, const LocalBins& work, const void* from, const std::int64_t* exponents,
                  std::int64_t* out) {
-  detail::row_kernels_of(type).bins(work, from, exponents, out);
+  kernels_of<BinKernels>(type).bins(work, from, exponents, out);
 }
 /// Makes elements from the integers: sums, or means of work.count.
 inline void unbin(DType type, const LocalBins& work, bool mean, const std::int64_t* limbs,
                   const std::int64_t* exponents, void* to) {
-  detail::row_kernels_of(type).unbin(work, mean, limbs, exponents, to);
+  kernels_of<BinKernels>(type).unbin(work, mean, limbs, exponents, to);
 }
 }  // namespace tessera::detail

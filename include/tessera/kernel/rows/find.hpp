@@ -11,6 +11,8 @@
 /// does not have it; NaN is found as NaN. find_extreme writes what a reduction and find() write.
 #include <cstdint>
 
+#include <tessera/base/local_work.hpp>
+#include <tessera/base/reduction.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
@@ -221,14 +223,24 @@ void find_extreme_elements(Reduction reduction, const LocalFind& work, const voi
   }
 }
 
+struct FindKernels {
+  void (*find)(const LocalFind& work, const void* from, const void* best, std::int64_t* out);
+  void (*find_extreme)(Reduction reduction, const LocalFind& work, const void* from, void* best,
+                       std::int64_t* out);
+  template <class T> static constexpr bool has = true;
+  template <class T> static constexpr FindKernels of() {
+    return {&find_elements<T>, &find_extreme_elements<T>};
+  }
+};
+
 /// Writes a place for each row; `best` and `out` have an element for each row. Communication: none.
 inline void find(DType type, const LocalFind& work, const void* from, const void* best,
                  std::int64_t* out) {
-  detail::row_kernels_of(type).find(work, from, best, out);
+  kernels_of<FindKernels>(type).find(work, from, best, out);
 }
 /// Writes each row's maximum or minimum to `best`, and its place.
 inline void find_extreme(DType type, Reduction reduction, const LocalFind& work, const void* from,
                          void* best, std::int64_t* out) {
-  detail::row_kernels_of(type).find_extreme(reduction, work, from, best, out);
+  kernels_of<FindKernels>(type).find_extreme(reduction, work, from, best, out);
 }
 }  // namespace tessera::detail

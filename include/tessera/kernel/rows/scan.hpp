@@ -9,6 +9,8 @@
 ///
 /// Laws: the bits depend only on the shape; float sums run in double and are rounded at each
 /// element, once; the running sum of -0 alone is -0.
+#include <tessera/base/local_work.hpp>
+#include <tessera/base/reduction.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/device/scan.hpp>
@@ -122,13 +124,20 @@ void scan_elements(Reduction reduction, const LocalScan& work, const void* from,
   });
 }
 
+struct ScanKernels {
+  void (*run)(Reduction reduction, const LocalScan& work, const void* from, const void* earlier,
+              void* to, bool wide);
+  template <class T> static constexpr bool has = true;
+  template <class T> static constexpr ScanKernels of() { return {&scan_elements<T>}; }
+};
+
 /// Writes, for each element, the join of all elements up to it; `earlier` may be null when
 /// work.parts is 0. With `wide`, `earlier` and `to` have elements of reduced_type(reduction, type),
 /// or of another 64-bit type. Communication: none. Throws UsageError when elements of `type` have
 /// no such reduction.
 inline void scan(DType type, Reduction reduction, const LocalScan& work, const void* from,
                  const void* earlier, void* to, bool wide = false) {
-  detail::row_kernels_of(type).scan(reduction, work, from, earlier, to, wide);
+  kernels_of<ScanKernels>(type).run(reduction, work, from, earlier, to, wide);
 }
 
 /// The same by an associative function f(earlier, later), which has an identity. Intermediate joins

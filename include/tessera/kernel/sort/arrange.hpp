@@ -7,6 +7,7 @@
 ///     detail::arrange(DType::f32, {.n = 3, .limit = 3}, from, positions, to);     // to[r] = from[positions[r]]
 ///
 /// Laws: where a position is no_position, the result is zero.
+#include <tessera/base/local_work.hpp>
 #include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/position_array.hpp>
@@ -37,10 +38,16 @@ void arrange_elements(const LocalSort& work, const void* from, const void* posit
                     static_cast<T*>(to)});
 }
 
+struct ArrangeKernels {
+  void (*run)(const LocalSort& work, const void* from, const void* positions, void* to);
+  template <class T> static constexpr bool has = true;
+  template <class T> static constexpr ArrangeKernels of() { return {&arrange_elements<sizeof(T)>}; }
+};
+
 /// Writes from[positions[...] - work.first] of each line; `positions` and `to` are outer x limit x
 /// inner, the positions int64 or, where the work is narrow, int32. Communication: none.
 inline void arrange(DType type, const LocalSort& work, const void* from, const void* positions,
                     void* to) {
-  detail::sort_kernels_of(type).arrange(work, from, positions, to);
+  kernels_of<ArrangeKernels>(type).run(work, from, positions, to);
 }
 }  // namespace tessera::detail

@@ -11,6 +11,7 @@
 /// them keeps each element: both make the same choice, since positions order equal keys or, without
 /// positions, their bits do (kernel/detail/sort_key.hpp).
 #include <tessera/base/fixed_vector.hpp>
+#include <tessera/base/local_work.hpp>
 #include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -119,9 +120,15 @@ template <class T> void merge_elements(const LocalMerge& work, const MergeRuns& 
          MergeLines<Stored<T>>{work, runs});
 }
 
+struct MergeKernels {
+  void (*run)(const LocalMerge& work, const MergeRuns& runs);
+  template <class T> static constexpr bool has = !ComplexElement<T>;
+  template <class T> static constexpr MergeKernels of() { return {&merge_elements<T>}; }
+};
+
 /// Writes runs.to: outer x own x inner of each tensor. The first tensor holds the keys, of `type`.
 /// No result may be one of the sources. Communication: none.
 inline void merge(DType type, const LocalMerge& work, const detail::MergeRuns& runs) {
-  detail::sort_kernels_of(type).merge(work, runs);
+  kernels_of<MergeKernels>(type).run(work, runs);
 }
 }  // namespace tessera::detail

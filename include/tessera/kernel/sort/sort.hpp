@@ -16,6 +16,7 @@
 /// bits are in the order of kernel/detail/sort_key.hpp, -0 before 0.
 #include <algorithm>
 
+#include <tessera/base/local_work.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/device/sort_blocks.hpp>
 #include <tessera/kernel/device/sort_radix.hpp>
@@ -169,17 +170,26 @@ void order_elements(const LocalSort& work, const void* from, const void* places,
              static_cast<Stored<T>*>(nullptr), {to, work.narrow}, words);
 }
 
+struct SortKernels {
+  void (*sort)(const LocalSort& work, const void* from, void* to, void* words);
+  void (*order)(const LocalSort& work, const void* from, const void* places, void* to, void* words);
+  template <class T> static constexpr bool has = !ComplexElement<T>;
+  template <class T> static constexpr SortKernels of() {
+    return {&sort_elements<T>, &order_elements<T>};
+  }
+};
+
 /// Writes the first work.limit elements of each line in order: `to` is outer x limit x inner.
 /// Elements are of any type but complex; `words` has work.scratch_bytes(size of an element, false).
 /// Communication: none.
 inline void sort(DType type, const LocalSort& work, const void* from, void* to, void* words) {
-  detail::sort_kernels_of(type).sort(work, from, to, words);
+  kernels_of<SortKernels>(type).sort(work, from, to, words);
 }
 /// Writes their positions, counted from work.first: int64 or, where the work is narrow, int32.
 /// Where `places` is not null, elements whose place is no_position are left out; `words` has
 /// work.scratch_bytes(size of an element, places != nullptr). Communication: none.
 inline void order(DType type, const LocalSort& work, const void* from, const void* places, void* to,
                   void* words) {
-  detail::sort_kernels_of(type).order(work, from, places, to, words);
+  kernels_of<SortKernels>(type).order(work, from, places, to, words);
 }
 }  // namespace tessera::detail

@@ -15,6 +15,8 @@
 /// skipped, and a window without elements gives identity(); NaN, integers and half types as in
 /// kernel/reduce.hpp.
 #include <tessera/base/dtype.hpp>
+#include <tessera/base/local_window.hpp>
+#include <tessera/base/reduction.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
@@ -79,13 +81,22 @@ void reduce_window_elements(Reduction reduction, const LocalReduceWindow& work, 
   });
 }
 
+struct ReduceWindowKernels {
+  void (*run)(Reduction reduction, const LocalReduceWindow& work, const void* in, void* out,
+              double scale);
+  template <class T> static constexpr bool has = true;
+  template <class T> static constexpr ReduceWindowKernels of() {
+    return {&reduce_window_elements<T>};
+  }
+};
+
 /// Reduces; `out` holds volume(work.result) elements, row-major. A sum is multiplied by `scale`
 /// before it is rounded to the element type (1 / taps makes a mean that counts padding; integers
 /// are truncated); other reductions ignore `scale`. Communication: none. Throws UsageError when
 /// elements of `type` have no such reduction.
 inline void reduce_window(DType type, Reduction reduction, const LocalReduceWindow& work,
                           const void* in, void* out, double scale = 1) {
-  detail::window_kernel_of(type, &detail::WindowKernels::reduce_window)(
-      reduction, work, in, out, reduction == Reduction::sum ? scale : 1);
+  kernels_of<ReduceWindowKernels>(type).run(reduction, work, in, out,
+                                            reduction == Reduction::sum ? scale : 1);
 }
 }  // namespace tessera::detail

@@ -19,6 +19,7 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/local_window.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
@@ -164,6 +165,17 @@ void select_gather_elements(bool greatest, const LocalReduceWindow& work, const 
                        nullptr, static_cast<T*>(result)});
 }
 
+struct SelectScatterKernels {
+  void (*scatter)(bool greatest, const LocalSelectScatter& work, const void* input,
+                  const void* source, void* scratch, void* result);
+  void (*gather)(bool greatest, const LocalReduceWindow& work, const void* input,
+                 const void* values, void* result);
+  template <class T> static constexpr bool has = OrderedElement<T>;
+  template <class T> static constexpr SelectScatterKernels of() {
+    return {&select_scatter_elements<T>, &select_gather_elements<T>};
+  }
+};
+
 inline void require_ordered(DType type) {
   if (!is_ordered(type))
     throw UsageError("elements of " + std::string(name_of(type)) +
@@ -177,15 +189,13 @@ inline void require_ordered(DType type) {
 inline void select_and_scatter(DType type, bool greatest, const LocalSelectScatter& work,
                                const void* input, const void* source, void* scratch, void* result) {
   require_ordered(type);
-  detail::window_kernel_of(type, &detail::WindowKernels::select_scatter)(greatest, work, input,
-                                                                         source, scratch, result);
+  kernels_of<SelectScatterKernels>(type).scatter(greatest, work, input, source, scratch, result);
 }
 /// Takes for each window the element of `values`, which lie as the input, where it selects; 0 for a
 /// window of padding alone. Communication: none. Throws as select_and_scatter.
 inline void select_and_gather(DType type, bool greatest, const LocalReduceWindow& work,
                               const void* input, const void* values, void* result) {
   require_ordered(type);
-  detail::window_kernel_of(type, &detail::WindowKernels::select_gather)(greatest, work, input,
-                                                                        values, result);
+  kernels_of<SelectScatterKernels>(type).gather(greatest, work, input, values, result);
 }
 }  // namespace tessera::detail

@@ -22,7 +22,7 @@ template <class Kind, Equation E> struct ArgBy {
 template <class Kind, Equation E, class Out, class Bound, class A>
 auto arg(const A& x, const CallOptions& call) {
   using Call = Typed<ArgBy<Kind, E>, Out, A>;
-  use_rows_of<typename A::value_type>();
+  use_find_of<typename A::value_type>();
   return run_typed<Call, Bound>(E.view(), call, Call::operation, {&x.core()});
 }
 template <int = dtypes>

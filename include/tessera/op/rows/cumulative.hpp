@@ -108,7 +108,7 @@ template <class Kind, Equation Labels, char Along, class Out = Deduced, class Bo
 typename detail::TypedScan<Kind, Labels, Along, Out, A>::result cumulative(
     const A& x, ScanOptions options = {}, const CallOptions& call = Where::here()) {
   using Typed = detail::TypedScan<Kind, Labels, Along, Out, A>;
-  detail::use_rows_of<typename A::value_type>();
+  detail::use_scan_of<typename A::value_type>();
   if constexpr (requires { requires Kind::reduction == Reduction::product; })
     detail::use_running_products_of<typename A::value_type>();
   ops::Scan operation = Typed::operation;

@@ -124,7 +124,7 @@ class MpiOps {
 
  private:
   template <DType type> MPI_Op own(Reduction reduction, bool large) {
-    kernels_of(type);                                          // throws here rather than within MPI
+    kernels_of<JoinKernels>(type);                             // throws here rather than within MPI
     if constexpr (!is_unsigned(type) || size_of(type) <= 2) {  // MPI sums and multiplies the others
       if (reduction == Reduction::sum) return made<type, Reduction::sum>(large);
       if (reduction == Reduction::product) return made<type, Reduction::product>(large);
