@@ -14,6 +14,14 @@
 #include <string>
 #include <vector>
 
+#include <tessera/plan/op/move/reshard.hpp>
+#include <tessera/plan/op/rows/arg.hpp>
+#include <tessera/plan/op/rows/scan.hpp>
+#include <tessera/plan/step/bins.hpp>
+#include <tessera/plan/step/create.hpp>
+#include <tessera/plan/step/indexed.hpp>
+#include <tessera/plan/step/sort.hpp>
+
 #include "enumerate.hpp"
 #include "fences.hpp"
 #include "indexed.hpp"

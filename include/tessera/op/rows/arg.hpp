@@ -8,12 +8,30 @@
 ///
 /// Laws: the first of equal elements, the first NaN if there is one (as in NumPy), for every mesh
 /// and spec; several reduced dimensions are counted row-major, in the operand's order.
+#include <cstdint>
+
+#include <tessera/base/compiled.hpp>
 #include <tessera/op/call/call_options.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/plan/op/rows/arg.hpp>
+#if TESSERA_BODIES
+#include <tessera/kernel/rows/find.hpp>
+#include <tessera/run/verb/verb_run.hpp>
+#endif
 
 namespace tessera {
 namespace detail {
+#if TESSERA_BODIES
+inline const bool find_runs = runs(kernel_of_verb<step::Find>, [](const VerbRun& run) {
+  if (run.kernel.in.size() == 1)
+    return tessera::detail::find_extreme(run.type(), run.plan.reduction, run.work<LocalFind>(),
+                                         run.in(0), run.at.scratch,
+                                         static_cast<std::int64_t*>(run.out()));
+  tessera::detail::find(run.type(), run.work<LocalFind>(), run.in(0), run.in(1),
+                        static_cast<std::int64_t*>(run.out()));
+});
+#endif
+
 /// How argmax<E> and argmin<E> are made.
 template <class Kind, Equation E> struct ArgBy {
   static constexpr ops::Arg make(const TensorDescs&) { return {parse(E.view()), Kind::reduction}; }

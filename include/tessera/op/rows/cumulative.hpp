@@ -14,12 +14,16 @@
 /// part starts.
 #include <limits>
 
+#include <tessera/base/compiled.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/kernel/rows/scan.hpp>
 #include <tessera/op/call/call_options.hpp>
 #include <tessera/op/elements/named_function.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/plan/op/rows/scan.hpp>
+#if TESSERA_BODIES
+#include <tessera/run/verb/verb_run.hpp>
+#endif
 
 namespace tessera {
 /// Names a running log-sum-exp, NumPy's logaddexp.accumulate. Over whole dimensions it is
@@ -27,6 +31,19 @@ namespace tessera {
 struct LogSumExp {};
 
 namespace detail {
+#if TESSERA_BODIES
+inline const bool fold_runs = runs(kernel_of_verb<step::Fold>, [](const VerbRun& run) {
+  run.extras.kernel.fold(run.extras.kernel.context, run.work<LocalScan>(), run.in(0), run.out());
+});
+inline const bool scan_runs = runs(kernel_of_verb<step::Scan>, [](const VerbRun& run) {
+  const auto& work = run.work<LocalScan>();
+  if (run.plan.reduction == Reduction::none)
+    return run.extras.kernel.scan(run.extras.kernel.context, work, run.in(0), run.in(1), run.out());
+  tessera::detail::scan(run.type(), run.plan.reduction, work, run.in(0), run.in(1), run.out(),
+                        run.wide());
+});
+#endif
+
 template <class F, class T>
 inline constexpr bool is_join = std::is_invocable_r_v<T, const F&, const T&, const T&>;
 

@@ -13,13 +13,16 @@
 #include <memory>
 #include <string_view>
 
+#include <tessera/base/compiled.hpp>
 #include <tessera/kernel/rows/normalize.hpp>
 #include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/op/elements/map_runner.hpp>
 #include <tessera/plan/op/rows/normalize.hpp>
+#if TESSERA_BODIES
 #include <tessera/run/verb/verb_run.hpp>
+#endif
 
 namespace tessera {
 // Each is a polynomial, whose derivatives it brings, so that norms have second derivatives; half
@@ -104,6 +107,7 @@ template <class T, bool Centred> struct NormFunctions {
   }
 };
 
+#if TESSERA_BODIES
 inline const bool normalize_runs = runs(kernel_of_verb<step::Normalize>, [](const VerbRun& run) {
   const auto verb = run.step().as<step::Normalize>();
   const auto& lines = run.work<LocalScan>();
@@ -117,6 +121,7 @@ inline const bool normalize_runs = runs(kernel_of_verb<step::Normalize>, [](cons
   if (!verb.known && verb.centred) rows.mean = run.also(1);
   tessera::detail::normalize(run.type(), work, run.scale, rows);
 });
+#endif
 
 /// How a norm is made.
 template <bool Centred> struct NormBy {

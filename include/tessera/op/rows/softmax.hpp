@@ -8,15 +8,19 @@
 /// Laws: rows sum to 1 to rounding; the largest element is subtracted first, so exp does not
 /// overflow. For half types all is computed in float and rounded once, at the end. A row with a
 /// NaN or +infinity, or of -infinities alone, is all NaN, as in PyTorch.
+#include <tessera/base/compiled.hpp>
 #include <tessera/kernel/rows/softmax.hpp>
 #include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
 #include <tessera/plan/op/rows/softmax.hpp>
+#if TESSERA_BODIES
 #include <tessera/run/verb/verb_run.hpp>
+#endif
 
 namespace tessera {
 namespace detail {
+#if TESSERA_BODIES
 inline const bool exp_sum_runs = runs(kernel_of_verb<step::ExpSum>, [](const VerbRun& run) {
   tessera::detail::exp_sums(run.type(), run.work<LocalScan>(), run.in(0), run.in(1), run.out());
 });
@@ -26,6 +30,7 @@ template <bool Logarithm> void run_softmax(const VerbRun& run) {
 }
 inline const bool softmax_runs = runs(kernel_of_verb<step::Softmax>, &run_softmax<false>);
 inline const bool log_softmax_runs = runs(kernel_of_verb<step::LogSoftmax>, &run_softmax<true>);
+#endif
 
 /// Compiles the kernels of a softmax beside those of its own elements: sums of half types are
 /// floats.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The local work of steps along rows: reduce, find, scan, softmax, sort, and the steps of sums in
-/// limbs. plan/work/kernel_work.hpp uses it.
+/// The local work of steps along rows: reductions, lines of elements, and sums in limbs.
 ///
 ///     detail::LocalReduce rows = detail::reduce_work(from, to, plan, at);
 ///
@@ -36,21 +35,6 @@ inline LocalReduce rows_work(const Slot& from, Slot to, const Plan& plan, const 
   return reduce_work(from, to, plan, at);
 }
 
-inline LocalFind find_work(const Slot& from, const Slot& to, const Plan& plan,
-                           const Coordinates& at) {
-  LocalFind work{reduce_work(from, to, plan, at), 0, {}};
-  const Box held = block(from.desc.extents, from.desc.sharding, plan.mesh, at);
-  work.steps.resize(work.rows.reduced.size());
-  Index step = 1;
-  for (int d = held.rank() - 1, r = work.steps.size() - 1; d >= 0; --d)
-    if (!to.labels.contains(from.labels[d])) {
-      work.steps[r--] = step;
-      work.first += held[d].lo * step;
-      step = saturating_mul(step, from.desc.extents[d]);
-    }
-  return work;
-}
-
 /// Returns the lines of a step's first input along a dimension.
 inline LocalScan lines_work(const Plan& plan, const Step& step, int along, const Coordinates& at) {
   const Extents extents = local_extents(plan.slots[step.in[0]], plan, at);
@@ -58,25 +42,6 @@ inline LocalScan lines_work(const Plan& plan, const Step& step, int along, const
   work.n = extents[along];
   for (int d = 0; d < along; ++d) work.outer *= extents[d];
   for (int d = along + 1; d < extents.size(); ++d) work.inner *= extents[d];
-  return work;
-}
-
-/// The settings are those of step::Scan.
-inline LocalScan scan_work(const Plan& plan, const Step& step, int along, ScanOptions options,
-                           int behind, const Coordinates& at) {
-  const Slot& x = plan.slots[step.in[0]];
-  LocalScan work = lines_work(plan, step, along, at);
-  work.reverse = options.reverse;
-  work.exclusive = options.exclusive;
-  if (step.in.size() > 1) {
-    work.parts = plan.slots[step.in[1]].desc.extents[along];
-    const Interval own = block(work.parts, x.desc.sharding[along], plan.mesh, at);
-    work.earlier = work.reverse ? Interval{own.hi, work.parts} : Interval{0, own.lo};
-    if (behind > 0) {
-      work.parts = 1;
-      work.earlier = {0, work.earlier.size() >= behind ? 1 : 0};
-    }
-  }
   return work;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The kernels of verbs along rows: positions of extreme values, running joins, moments and
-/// exact sums.
+/// The kernels of verbs along rows that several operators have: moments and exact sums.
 ///
 ///     kernel_of_verb<step::Moments>(run);     // of each row of run.in(0), into run.out()
 ///
@@ -10,13 +9,9 @@
 #include <cstdint>
 
 #include <tessera/kernel/rows/bins.hpp>
-#include <tessera/kernel/rows/find.hpp>
 #include <tessera/kernel/rows/moments.hpp>
-#include <tessera/kernel/rows/scan.hpp>
 #include <tessera/plan/step/bins.hpp>
-#include <tessera/plan/step/find.hpp>
 #include <tessera/plan/step/moments.hpp>
-#include <tessera/plan/step/scan.hpp>
 #include <tessera/run/verb/verb_run.hpp>
 
 namespace tessera::detail {
@@ -33,23 +28,6 @@ inline const bool moments_runs = runs(kernel_of_verb<step::Moments>, [](const Ve
   tessera::detail::moments(run.type(), run.work<LocalReduce>(), run.in(0),
                            step.in.size() > 1 ? run.in(1) : nullptr, run.scale, mean, run.out(),
                            step.as<step::Moments>().centred);
-});
-inline const bool find_runs = runs(kernel_of_verb<step::Find>, [](const VerbRun& run) {
-  if (run.kernel.in.size() == 1)
-    return tessera::detail::find_extreme(run.type(), run.plan.reduction, run.work<LocalFind>(),
-                                         run.in(0), run.at.scratch, integers(run.out()));
-  tessera::detail::find(run.type(), run.work<LocalFind>(), run.in(0), run.in(1),
-                        integers(run.out()));
-});
-inline const bool fold_runs = runs(kernel_of_verb<step::Fold>, [](const VerbRun& run) {
-  run.extras.kernel.fold(run.extras.kernel.context, run.work<LocalScan>(), run.in(0), run.out());
-});
-inline const bool scan_runs = runs(kernel_of_verb<step::Scan>, [](const VerbRun& run) {
-  const auto& work = run.work<LocalScan>();
-  if (run.plan.reduction == Reduction::none)
-    return run.extras.kernel.scan(run.extras.kernel.context, work, run.in(0), run.in(1), run.out());
-  tessera::detail::scan(run.type(), run.plan.reduction, work, run.in(0), run.in(1), run.out(),
-                        run.wide());
 });
 inline const bool exponent_runs = runs(kernel_of_verb<step::Exponent>, [](const VerbRun& run) {
   tessera::detail::exponents(run.type(), run.work<LocalBins>(), run.in(0), integers(run.out()));

@@ -16,7 +16,38 @@
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/step/find.hpp>
+#include <tessera/plan/work/instruction.hpp>
+#include <tessera/plan/work/row_work.hpp>
+
+namespace tessera::step {
+/// Finds the positions in rows of the first input: where each row's extreme value, the second
+/// input, lies first; or else of its own, which needs memory for that of each row.
+struct Find : Verb {
+  static constexpr std::string_view name = "find";
+  static constexpr Operations operations = Operations::read;
+  static constexpr bool reads_gaps = true;
+  constexpr Index scratch(const Plan& plan, const Step& step, const Coordinates& at) const {
+    if (step.in.size() > 1) return 0;
+    const TensorDesc& out = plan.slots[step.out].desc;
+    return saturating_mul(detail::block_volume(out.extents, out.sharding, plan.mesh, at),
+                          static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)));
+  }
+  detail::LocalFind work(const Plan& plan, const Step& step, const Coordinates& at) const {
+    const Slot &from = plan.slots[step.in[0]], &to = plan.slots[step.out];
+    detail::LocalFind work{detail::reduce_work(from, to, plan, at), 0, {}};
+    const Box held = block(from.desc.extents, from.desc.sharding, plan.mesh, at);
+    work.steps.resize(work.rows.reduced.size());
+    Index apart = 1;
+    for (int d = held.rank() - 1, r = work.steps.size() - 1; d >= 0; --d)
+      if (!to.labels.contains(from.labels[d])) {
+        work.steps[r--] = apart;
+        work.first += held[d].lo * apart;
+        apart = saturating_mul(apart, from.desc.extents[d]);
+      }
+    return work;
+  }
+};
+}  // namespace tessera::step
 
 namespace tessera::detail {
 

@@ -22,8 +22,48 @@
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/search/best_way.hpp>
-#include <tessera/plan/step/scan.hpp>
 #include <tessera/plan/work/bin_format.hpp>
+#include <tessera/plan/work/instruction.hpp>
+#include <tessera/plan/work/row_work.hpp>
+
+namespace tessera::step {
+/// Joins each element with all before it, and with the totals of earlier parts, the second input.
+struct Scan : Verb {
+  static constexpr std::string_view name = "scan";
+  static constexpr Operations operations = Operations::read;
+  std::int8_t along = -1;
+  ScanOptions options;
+  /// Where the second input holds one total on each process: that of the parts up to this many
+  /// before its own, where there are as many.
+  int behind = 0;
+  detail::LocalScan work(const Plan& plan, const Step& step, const Coordinates& at) const {
+    const Slot& x = plan.slots[step.in[0]];
+    detail::LocalScan work = detail::lines_work(plan, step, along, at);
+    work.reverse = options.reverse;
+    work.exclusive = options.exclusive;
+    if (step.in.size() > 1) {
+      work.parts = plan.slots[step.in[1]].desc.extents[along];
+      const Interval own = block(work.parts, x.desc.sharding[along], plan.mesh, at);
+      work.earlier = work.reverse ? Interval{own.hi, work.parts} : Interval{0, own.lo};
+      if (behind > 0) {
+        work.parts = 1;
+        work.earlier = {0, work.earlier.size() >= behind ? 1 : 0};
+      }
+    }
+    return work;
+  }
+  template <class Self, class Visit> static constexpr void members(Self& self, const Visit& visit) {
+    visit(self.along);
+    visit(self.options.reverse);
+    visit(self.options.exclusive);
+    visit(self.behind);
+  }
+};
+/// Joins all elements of a part of a line, in order, by the user's function.
+struct Fold : Scan {
+  static constexpr std::string_view name = "fold";
+};
+}  // namespace tessera::step
 
 namespace tessera::detail {
 
