@@ -110,7 +110,7 @@ template <class T, class R> void check_attention(const ProcessMesh<Grid>& mesh, 
     const auto valid = from_function<Mask>(mesh, {texts, places}, Valid{});
     const auto weights = from_function<typename H::Q>(mesh, queries, Numbers<T>{0, 4});
     const auto [loss, made] = value_and_grad([&](const H& x) {
-      const auto y = detail::attend(x.q, x.k, x.v, options, valid, Where{});
+      const auto y = blocked_attention(x.q, x.k, x.v, options, valid);
       return std::tuple(sum(cast<double>(y) * cast<double>(weights)), y);
     })(given);
     std::vector<double> all, expected;
@@ -173,7 +173,7 @@ template <class T, class R> void check_causal(const ProcessMesh<Grid>& mesh, boo
             from_function<typename H::K>(mesh, keys, LastSpoilt<T>{of_keys ? last : 0, 2}),
             from_function<typename H::K>(mesh, keys, LastSpoilt<T>{of_keys ? 0 : last, 3})};
         const auto made = value_and_grad([&](const H& x) {
-          const auto y = detail::attend(x.q, x.k, x.v, options, AllValid{}, Where{});
+          const auto y = blocked_attention(x.q, x.k, x.v, options);
           // Those of the first three queries, and of the text whose keys are all finite.
           const auto seen = map_with_index(
               [first = options.first](const GlobalIndex& i, T one) {
@@ -235,7 +235,7 @@ TEST_CASE("a score below what half types hold does not lose against a masked one
         from_function<Mask>(mesh, {1, 2}, [](const GlobalIndex& i) { return i[1] == 0; });
     for (const AttentionOptions& options : ways)
       if (options.first == 0)
-        CHECK(to_host(detail::attend(q, k, v, options, valid, Where{})) == to_host(expected));
+        CHECK(to_host(blocked_attention(q, k, v, options, valid)) == to_host(expected));
   });
 }
 

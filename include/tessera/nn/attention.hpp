@@ -13,7 +13,7 @@
 /// multi-head, with one for all (groups == 1) multi-query attention. Masked keys may be anything,
 /// NaN too; where a text attends to itself, a masked place counts as 0 where it is not finite, as a
 /// query too. A query all of whose keys are masked, by `valid`, by `causal` or by both together,
-/// gets zeros from every head, and passes no gradient on; so it is by all scores, blocks and tiles.
+/// gets zeros from every head, and passes no gradient on.
 #include <array>
 #include <cmath>
 #include <string>
@@ -155,8 +155,7 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, const V&
 /// that are split along embed are gathered.
 /// Collective over the mesh. Throws ShapeError when extents disagree, UsageError when a number of
 /// the options is negative. Source: Vaswani et al. (2017), section 3.2; Ainslie et al., "GQA"
-/// (2023); by blocks as in nn/blocked_attention.hpp; causal ones, where sequences are whole, by
-/// tiles of queries (nn/detail/causal_tiles.hpp).
+/// (2023); by blocks as in nn/blocked_attention.hpp.
 template <class U, TypedTensor A, TypedTensor C, class V = AllValid>
 A attention(const Attention<U>& layer, const A& x, const C& context,
             const AttentionOptions& options = {}, const V& valid = {},
@@ -170,7 +169,7 @@ A attention(const Attention<U>& layer, const A& x, const C& context,
     q = rotary(q, options.first, options.rotary_base, where);
     k = rotary(k, 0, options.rotary_base, where);
   }
-  const auto heads = detail::attend(q, k, v, options, valid, where);
+  const auto heads = blocked_attention(q, k, v, options, valid, where);
   return A(einsum<"bsgrd,grdm->bsm", typename A::spec>(heads, layer.out, where));
 }
 

@@ -118,7 +118,7 @@ template <class To, class From> DynamicTensor converted(const DynamicTensor& x, 
   if constexpr (std::is_same_v<To, From>) {
     return x;
   } else {
-    const std::string_view all = x.extents().size() == 4 ? "bgtd->bgtd" : "bgrsd->bgrsd";
+    const std::string_view all = x.extents().size() == 4 ? "btgd->btgd" : "bsgrd->bsgrd";
     return block_map<To, From>(all, fn::Cast<To>{}, x.sharding(), where, x);
   }
 }

@@ -4,36 +4,71 @@
 /// How blocked attention cuts its queries and keys, and how what it makes is split: functions of
 /// extents and shardings alone, so that all processes cut alike.
 ///
-///     const BlockShardings on(scores, heads);
+///     const auto on = BlockShardings::of_blocks(scores, heads);
 ///     const BlockSizes sizes(queries, keys, options, mesh, on);
 #include <tessera/base/math.hpp>
-#include <tessera/nn/attention_scores.hpp>
+#include <tessera/nn/attention_options.hpp>
 #include <tessera/spec/block.hpp>
 
 namespace tessera::detail {
 
-/// By the letters b batch, g groups, r repeats, s queries, t keys, d elements of a head. Keys, and
-/// elements over which products sum, are whole.
+/// How what attention makes is split, by the letters b batch, g groups, r repeats, s queries, t
+/// keys, d elements of a head.
 struct BlockShardings {
-  Sharding scores;   ///< bgrst
-  Sharding rows;     ///< bgrs
-  Sharding queries;  ///< bgrsd
-  Sharding keys;     ///< bgtd
-  Sharding mask;     ///< bt
-  Sharding values;   ///< bgtd, elements as in the result
-  Sharding heads;    ///< bgrsd, the same
-  Sharding open;     ///< bgtd, sums over queries and repeats of each process
+  Sharding scores;     ///< bgrst
+  Sharding rows;       ///< bgrs
+  Sharding queries;    ///< bsgrd
+  Sharding keys;       ///< btgd
+  Sharding values;     ///< btgd, forward
+  Sharding heads;      ///< bsgrd
+  Sharding mask;       ///< bt
+  Sharding back;       ///< btgd, values on the way back
+  Sharding by_heads;   ///< bsgrd, the heads' gradient
+  Sharding by_keys;    ///< btgd, a block's gradient, as by_values
+  Sharding by_values;  ///< btgd
+  /// Whether tiles of queries send no more than all at once: sequences and elements of heads are
+  /// whole, and what else is split is so in keys and values too, whose gradients are then sums of a
+  /// process's own.
+  bool tiles = false;
 
-  /// From those of all scores (bgrst) and of the result (bsgrd).
-  BlockShardings(const Sharding& all, const Sharding& result)
-      : scores{all[0], all[1], all[2], all[3], {}},
-        rows{all[0], all[1], all[2], all[3]},
-        queries{all[0], all[1], all[2], all[3], {}},
-        keys{all[0], all[1], {}, {}},
-        mask{all[0], {}},
-        values{all[0], all[1], {}, result[4]},
-        heads{all[0], all[1], all[2], all[3], result[4]},
-        open(keys.with_partial(all[2].set() | all[3].set(), Reduction::sum)) {}
+  /// Returns those of blocks of keys, from those of all scores (bgrst) and of the result (bsgrd):
+  /// keys, and elements over which products sum, are whole, and gradients of keys and values are
+  /// open sums over queries and repeats of each process.
+  static BlockShardings of_blocks(const Sharding& all, const Sharding& result) {
+    const Sharding queries{all[0], all[3], all[1], all[2], {}}, keys{all[0], {}, all[1], {}};
+    const Sharding open = keys.with_partial(all[2].set() | all[3].set(), Reduction::sum);
+    return {.scores = {all[0], all[1], all[2], all[3], {}},
+            .rows = {all[0], all[1], all[2], all[3]},
+            .queries = queries,
+            .keys = keys,
+            .values = {all[0], {}, all[1], result[4]},
+            .heads = {all[0], all[3], all[1], all[2], result[4]},
+            .mask = {all[0], {}},
+            .back = keys,
+            .by_heads = queries,
+            .by_keys = open,
+            .by_values = open};
+  }
+  /// Returns those of all keys at once: what is given stays where it is.
+  static BlockShardings of_all(const Sharding& all, const Sharding& result, const Sharding& q,
+                               const Sharding& k, const Sharding& v) {
+    const AxisSet whole =
+        q[1].set() | q[4].set() | k[1].set() | k[3].set() | v[1].set() | v[3].set();
+    const AxisSet heads = q[0].set() | q[2].set() | q[3].set();
+    return {.scores = all,
+            .rows = {all[0], all[1], all[2], all[3]},
+            .queries = q,
+            .keys = k,
+            .values = v,
+            .heads = result,
+            .mask = {all[0], all[4]},
+            .back = v,
+            .by_heads = result,
+            .by_keys = k,
+            .by_values = v,
+            .tiles = whole == AxisSet{} && heads - (k[0].set() | k[2].set()) == AxisSet{} &&
+                     heads - (v[0].set() | v[2].set()) == AxisSet{}};
+  }
 };
 
 /// From one place to before another.
@@ -74,18 +109,51 @@ inline Index block_within(const AttentionOptions& options, const Extents& querie
   return least;
 }
 
+/// Returns the tiles of queries that each have all keys up to their last place; one where attention
+/// is not causal, or a query may see no key. `options.queries` is the size of a tile. Of 0 an
+/// eighth of the queries, and no fewer than 64: eight tiles compute 9/16 of all scores, and
+/// products of fewer rows are slower.
+inline Spans causal_tiles(Index queries, const AttentionOptions& options) {
+  Index tile = options.queries > 0 ? options.queries : max_of(ceil_div(queries, 8), Index{64});
+  if (!options.causal || options.first < 0) tile = queries;
+  return {queries, max_of(tile, Index{1})};
+}
+
 /// Tiles of queries and blocks of keys.
-struct BlockSizes {
+class BlockSizes {
+ public:
   Spans queries, keys;
-  Extents all;  ///< of scores
+  Extents all;         ///< of scores
+  bool kept;           ///< whether keys are one block, whose weights are kept for the way back
+  bool up_to = false;  ///< whether that has the keys up to a tile's last place alone
 
   BlockSizes(const Extents& q, const Extents& k, const AttentionOptions& options,
              const MeshShape& mesh, const BlockShardings& on)
-      : queries{q[1]}, keys{k[1], max_of(k[1], Index{1})}, all{q[0], q[2], q[3], q[1], k[1]} {
-    if (options.block > 0) keys.size = min_of(options.block, keys.size);
-    queries.size = options.queries > 0 ? options.queries : max_of(keys.size, Index{256});
-    if (mesh.group_size(on.rows[3].set()) > 1) queries.size = q[1];  // each process has some
-    queries.size = max_of(min_of(queries.size, q[1]), Index{1});
+      : queries{q[1], max_of(q[1], Index{1})},
+        keys{k[1], max_of(k[1], Index{1})},
+        all{q[0], q[2], q[3], q[1], k[1]},
+        kept(options.block == 0) {
+    if (kept) {
+      if (!on.tiles) return;
+      queries = causal_tiles(q[1], options);
+      up_to = options.causal && options.first >= 0;
+      return;
+    }
+    keys.size = min_of(options.block, keys.size);
+    // Where queries are split each process has some.
+    if (mesh.group_size(on.rows[3].set()) > 1) return;
+    const Index tile = options.queries > 0 ? options.queries : max_of(keys.size, Index{256});
+    queries.size = min_of(tile, queries.size);
+  }
+
+  /// Returns how many blocks of keys the queries s see; one where they see none.
+  Index seen(Span s, const AttentionOptions& options) const {
+    if (!options.causal) return keys.count();
+    return min_of(keys.count(), max_of(s.to - 1 + options.first, Index{0}) / keys.size + 1);
+  }
+  /// Returns the keys of block j for the queries s.
+  Span block_of(Index j, Span s, const AttentionOptions& options) const {
+    return up_to ? Span{0, min_of(keys.length, s.to + options.first)} : keys[j];
   }
 };
 

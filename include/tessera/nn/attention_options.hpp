@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What attention is told, and attention by its definition: all scores, their softmax, and the sum
-/// of values with these weights. nn/blocked_attention.hpp has the same without all scores.
+/// What attention is told, and what its masks do to scores, keys and values.
+/// nn/blocked_attention.hpp computes it.
 ///
 ///     const AttentionOptions options{.causal = true, .block = 512};
-///     auto heads = detail::attended(queries, keys, values, options, AllValid{}, Where{});
+///     auto heads = blocked_attention(queries, keys, values, options);
 ///
 /// Laws: a masked key has weight zero, whatever its score is, and neither its elements nor its
 /// value's are read: they may be NaN; so may those of keys that come after a query, by `causal`. A
@@ -15,16 +15,13 @@
 #include <tuple>
 #include <type_traits>
 
-#include <tessera/grad/adjoint/softmax.hpp>
 #include <tessera/grad/custom_gradient.hpp>
 #include <tessera/kernel/functions/comparison.hpp>
-#include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/nn/detail/letters.hpp>
 #include <tessera/nn/dropout.hpp>
 #include <tessera/op/elements/map.hpp>
 #include <tessera/op/product/einsum.hpp>
 #include <tessera/op/reduce.hpp>
-#include <tessera/op/rows/softmax.hpp>
 
 namespace tessera {
 
@@ -35,7 +32,7 @@ struct AttentionOptions {
   double rotary_base = 10000;
   Dropout dropout = {};  ///< of the weights of the keys
   /// So many keys at a time, and their scores alone are in memory (nn/blocked_attention.hpp); 0:
-  /// all.
+  /// all, whose weights are kept for the way back.
   Index block = 0;
   /// So many queries at a time, where a process has all of a text; 0: with `block` as many as keys,
   /// and no fewer than 256, without it an eighth of all, and no fewer than 64.
@@ -151,40 +148,6 @@ auto without_later(const K& keys, const V& values, const AttentionOptions& optio
                 place);
 }
 
-/// Returns numbers (batch, groups, repeats, queries, keys), with `other` in place of masked keys'.
-template <TypedTensor A, class M>
-A seen(double other, const A& x, const AttentionOptions& options, const M& valid, Where where) {
-  const fn::Seen f{other, options.causal, options.first};
-  if constexpr (!std::is_same_v<M, AllValid>)
-    return map_with_index<"bgrst,bt->bgrst", typename A::spec>(f, x, valid, where);
-  else
-    return options.causal ? A(map_with_index(f, x, where)) : x;
-}
-
-/// Returns the softmax of scores (batch, groups, repeats, queries, keys) over the keys that a query
-/// sees; zeros where it sees none.
-template <TypedTensor A, class M>
-A weights_of(const A& scores, const AttentionOptions& options, const M& valid, Where where) {
-  const auto some = [&](const A& x) {
-    return A(softmax<"bgrst", 't'>(seen(masked_score, x, options, valid, Where{}), Where{}));
-  };
-  // Every query sees the first key.
-  if (std::is_same_v<M, AllValid> && !(options.causal && options.first < 0)) return some(scores);
-  // A softmax of masked scores alone is NaN.
-  const auto f = custom_gradient(
-      [=](const A& x) {
-        const A weights = seen(0, some(x), options, valid, Where{});
-        return with_saved(weights, weights);
-      },
-      [](const A& dy, const A& weights) {
-        const auto mean = einsum<"bgrst,bgrst->bgrs">(dy, weights);
-        return A(
-            map<"bgrst,bgrst,bgrs->bgrst", typename A::spec>(fn::SoftmaxBack{}, dy, weights, mean));
-      },
-      where);
-  return f(scores);
-}
-
 /// Scores (batch, groups, repeats, queries, keys) of such queries and keys, and the heads (batch,
 /// queries, groups, repeats, head_dim) that these and the values give.
 template <class Q, class K>
@@ -203,17 +166,6 @@ template <class Y, TypedTensor Q> Sharding heads_sharding(const Q& q) {
   return filled(TensorFacts<Y>::sharding(), q.core().sharding());
 }
 
-/// Returns the heads: queries are (batch, queries, groups, repeats, head_dim), scaled, keys and
-/// values (batch, keys, groups, head_dim), zeros where they are masked, the result like queries.
-/// Communication: that of the two
-/// products. Collective over the mesh.
-template <TypedTensor Q, TypedTensor K, TypedTensor V, class M>
-HeadsOf<Q, K, V> attended(const Q& queries, const K& keys, const V& values,
-                          const AttentionOptions& options, const M& valid, Where where) {
-  const auto scores = einsum<"bsgrd,btgd->bgrst">(queries, keys, where);
-  const auto weights = dropout(weights_of(scores, options, valid, where), options.dropout, where);
-  return einsum<"bgrst,btgd->bsgrd">(weights, values, where);
-}
 }  // namespace detail
 
 }  // namespace tessera
