@@ -16,7 +16,7 @@
 /// and Staats, "Self-attention Does Not Need O(n^2) Memory" (2021); Dao et al., "FlashAttention"
 /// (2022), algorithms 1 and 4.
 ///
-/// docs/figures.md compares their times: give blocks of 256 keys or more.
+/// docs/figures.md compares their times; give blocks of 256 keys or more.
 #include <string>
 #include <tuple>
 #include <type_traits>
