@@ -29,14 +29,14 @@ void compare(const std::string& name, const std::string& text) {
 const AxisNames names{"x", "y", "z", "w"};
 void product(const char* name, const char* equation, const Extents& a, const Sharding& sa,
              const Extents& b, const Sharding& sb, const Sharding& out, const MeshShape& mesh) {
+  const TensorDescs x{{DType::f32, a, sa}, {DType::f32, b, sb}};
   compare(name, std::string(equation) + "\n" +
-                    explain(detail::plan_einsum(parse(equation), {DType::f32, a, sa},
-                                                {DType::f32, b, sb}, out, mesh),
-                            names));
+                    explain(ops::Einsum{parse(equation), out}.plan(x, {mesh}), names));
 }
 void change(const char* name, const Extents& extents, const Sharding& from, const Sharding& to,
             const MeshShape& mesh) {
-  compare(name, explain(detail::plan_reshard({DType::f32, extents, from}, to, mesh), names));
+  const TensorDesc x{DType::f32, extents, from};
+  compare(name, explain(ops::Reshard{to}.plan({x}, {mesh}), names));
 }
 
 Tensor<data, _, model> feed_forward(const Tensor<data, _, model>& x,
@@ -90,13 +90,14 @@ TEST_CASE("a process's work, instruction by instruction") {
   const TensorDesc square{DType::f32, {1024, 1024}, {{0}, {}}};
   PlanOptions small;
   small.workspace_limit = 2 << 20;
-  compare("work_in_a_loop", explain_work(detail::plan_einsum(parse("ij,jk->ik"), square, square,
-                                                             {{0}, {}}, line, 0, small),
+  compare("work_in_a_loop", explain_work(ops::Einsum{parse("ij,jk->ik"), {{0}, {}}}.plan(
+                                             {square, square}, {line, 0, small}),
                                          names));
   const TensorDesc row{DType::f32, {65536}, {{0}}};
   compare(
       "work_of_a_sort",
-      explain_work(detail::plan_sort({'a'}, 0, {.positions = true}, {row}, {{0}}, line), names));
+      explain_work(ops::Sort{parse("a->a"), 'a', {.positions = true}, {{0}}}.plan({row}, {line}),
+                   names));
 }
 
 TEST_CASE("products of the conformance collection") {
@@ -127,19 +128,23 @@ TEST_CASE("an embedding: looked up, and its gradient, 8 x 512 of 32000 x 1024 on
   const TensorDesc back{DType::f32, {8, 512, 1024}, {{0}, {}, {}}};
   const Terms look_up = parse("vm,bs->bsm"), gradient = parse("bs,bsm->vm");
   compare("embedding",
-          explain(detail::plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {}, {}}, mesh),
+          explain(ops::Take{look_up, OutOfRange::clamp, {{0}, {}, {}}}.plan({table, ids}, {mesh}),
                   axes));
   compare("embedding_scattered",
-          explain(detail::plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {1}, {}}, mesh),
+          explain(ops::Take{look_up, OutOfRange::clamp, {{0}, {1}, {}}}.plan({table, ids}, {mesh}),
                   axes));
-  compare("embedding_gradient",
-          explain(detail::plan_scatter(gradient, Reduction::sum, {ids, back}, {32000},
-                                       OutOfRange::drop, {{1}, {}}, mesh),
-                  axes));
-  compare("embedding_gradient_sharded",
-          explain(detail::plan_scatter(gradient, Reduction::sum, {ids, back}, {32000},
-                                       OutOfRange::drop, {{1}, {0}}, mesh),
-                  axes));
+  compare(
+      "embedding_gradient",
+      explain(
+          ops::Scatter{gradient, Reduction::sum, OutOfRange::drop, {32000}, false, {{1}, {}}}.plan(
+              {ids, back}, {mesh}),
+          axes));
+  compare(
+      "embedding_gradient_sharded",
+      explain(
+          ops::Scatter{gradient, Reduction::sum, OutOfRange::drop, {32000}, false, {{1}, {0}}}.plan(
+              {ids, back}, {mesh}),
+          axes));
 }
 
 TEST_CASE(
@@ -148,27 +153,30 @@ TEST_CASE(
   const AxisNames axes = Grid::names();
   const TensorDesc table{DType::f32, {32000, 1024}, {{1}, {}}}, ids{DType::i32, {64}, {{0}}},
       back{DType::f32, {64, 16, 1024}, {{0}, {}, {}}};
-  compare("windows", explain(detail::plan_take(parse("vm,b->bVm"), {table, ids}, OutOfRange::clamp,
-                                               {{0}, {}, {}}, mesh, 0, PlanOptions{}, {16}),
-                             axes));
-  compare("windows_gradient",
-          explain(detail::plan_scatter(parse("b,bVm->vm"), Reduction::sum, {ids, back}, {32000},
-                                       OutOfRange::clamp, {{1}, {}}, mesh),
+  compare("windows",
+          explain(ops::Take{parse("vm,b->bVm"), OutOfRange::clamp, {{0}, {}, {}}, {16}}.plan(
+                      {table, ids}, {mesh, 0, PlanOptions{}}),
                   axes));
+  compare("windows_gradient",
+          explain(
+              ops::Scatter{
+                  parse("b,bVm->vm"), Reduction::sum, OutOfRange::clamp, {32000}, false, {{1}, {}}}
+                  .plan({ids, back}, {mesh}),
+              axes));
 }
 
 TEST_CASE("reductions, transposes and changes of sharding of the conformance collection") {
   const MeshShape two{2}, square{2, 2}, cube{2, 2, 2};
-  compare("r1", explain(detail::plan_reduce(parse("ab->"), Reduction::sum,
-                                            {DType::f32, {3, 3}, {{0}, {}}}, {}, two),
-                        names));
-  compare("r3", explain(detail::plan_reduce(parse("bhwf->f"), Reduction::sum,
-                                            {DType::f32, {4, 32, 32, 128}, {{}, {0}, {}, {}}},
-                                            {{0}}, two),
-                        names));
-  compare("t9", explain(detail::plan_transpose(parse("abcd->acbd"),
-                                               {DType::f32, {16, 38, 38, 4}, {{}, {0}, {}, {}}},
-                                               {{}, {}, {0}, {}}, two),
+  compare("r1",
+          explain(ops::Reduce{.terms = parse("ab->"), .reduction = Reduction::sum, .out = {}}.plan(
+                      {TensorDesc{DType::f32, {3, 3}, {{0}, {}}}}, {two}),
+                  names));
+  compare("r3",
+          explain(ops::Reduce{.terms = parse("bhwf->f"), .reduction = Reduction::sum, .out = {{0}}}
+                      .plan({TensorDesc{DType::f32, {4, 32, 32, 128}, {{}, {0}, {}, {}}}}, {two}),
+                  names));
+  compare("t9", explain(ops::Transpose{parse("abcd->acbd"), {{}, {}, {0}, {}}}.plan(
+                            {TensorDesc{DType::f32, {16, 38, 38, 4}, {{}, {0}, {}, {}}}}, {two}),
                         names));
   change("x1", {2, 3}, {{0}, {}}, {{}, {}}, two);
   change("x3", {7, 31, 128}, {{}, {0}, {}}, {{0}, {}, {}}, two);
@@ -184,14 +192,15 @@ TEST_CASE("positions go with keys, as int32, where they are asked for") {
   const MeshShape mesh{8};
   const SortTask first{
       .descending = true, .positions = true, .limit = 5, .kind = OperatorKind::top_k};
-  compare("top_k",
-          explain(detail::plan_sort({'b', 'v'}, 1, first, {{DType::f32, {16, 32000}, {{}, {0}}}},
-                                    {{}, {}}, mesh),
-                  names));
+  compare("top_k", explain(ops::Sort{parse("bv->bv"), 'v', first, {{}, {}}}.plan(
+                               {{DType::f32, {16, 32000}, {{}, {0}}}}, {mesh}),
+                           names));
   const TensorDesc line{DType::f32, {1 << 20}, {{0}}};
-  compare("sort_line", explain(detail::plan_sort({'a'}, 0, {}, {line}, {{0}}, mesh), names));
+  compare("sort_line",
+          explain(ops::Sort{parse("a->a"), 'a', {}, {{0}}}.plan({line}, {mesh}), names));
   compare("sort_line_positions",
-          explain(detail::plan_sort({'a'}, 0, {.positions = true}, {line}, {{0}}, mesh), names));
+          explain(ops::Sort{parse("a->a"), 'a', {.positions = true}, {{0}}}.plan({line}, {mesh}),
+                  names));
 }
 
 TEST_CASE("operators that move elements, of the conformance collection") {

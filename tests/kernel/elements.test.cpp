@@ -113,7 +113,7 @@ constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::product, Redu
 }  // namespace
 
 TEST_CASE("every reduction that an element type has equals plain loops; the others are refused") {
-  detail::use_all_elements();
+  use_all_elements();
   Random random(5);
   const detail::LocalReduce works[] = {
       {.kept = {}, .kept_strides = {}, .reduced = {0}, .reduced_strides = {1}},
@@ -167,7 +167,7 @@ TEST_CASE("every reduction that an element type has equals plain loops; the othe
 }
 
 TEST_CASE("a long sum of half types is not lost in their few digits; a mean is rounded once") {
-  detail::use_all_elements();
+  use_all_elements();
   for (const DType type : {DType::f16, DType::bf16})
     detail::with_real_type(type, [](auto zero) {
       using T = decltype(zero);
@@ -184,7 +184,7 @@ TEST_CASE("a long sum of half types is not lost in their few digits; a mean is r
 }
 
 TEST_CASE("a maximum of half types is NaN where one of them is, and that of nothing loses") {
-  detail::use_all_elements();
+  use_all_elements();
   const Buffer<half> in({half(1), std::numeric_limits<half>::quiet_NaN(), half(2)}), out({half(0)});
   const detail::LocalReduce work{
       .kept = {}, .kept_strides = {}, .reduced = {3}, .reduced_strides = {1}};
@@ -200,7 +200,7 @@ TEST_CASE("a maximum of half types is NaN where one of them is, and that of noth
 }
 
 TEST_CASE("joining ranges of several processes equals plain loops") {
-  detail::use_all_elements();
+  use_all_elements();
   Random random(6);
   for_all_types([&](auto zero) {
     using T = decltype(zero);
@@ -234,7 +234,7 @@ TEST_CASE("joining ranges of several processes equals plain loops") {
 }
 
 TEST_CASE("a product equals plain loops for every number type, whatever its strides") {
-  detail::use_all_elements();
+  use_all_elements();
   Random random(7);
   for_all_types([&](auto zero) {
     using T = decltype(zero);
@@ -293,7 +293,7 @@ TEST_CASE("a product equals plain loops for every number type, whatever its stri
 }
 
 TEST_CASE("short integers wrap in products, and 16-bit ones do not overflow an int on the way") {
-  detail::use_all_elements();
+  use_all_elements();
   const Buffer<std::int16_t> a(std::vector<std::int16_t>{-32768, 32767, -1, 32767}),
       b(std::vector<std::int16_t>{-32768, 32767, 32767, -1}), c(std::vector<std::int16_t>{0});
   detail::gemm(DType::i16, detail::Gemm{.m = 1, .n = 1, .k = 4, .lda = 4, .ldb = 1, .ldc = 1},
@@ -306,7 +306,7 @@ TEST_CASE("short integers wrap in products, and 16-bit ones do not overflow an i
 }
 
 TEST_CASE("copies move elements of every size, turned and in runs of every length") {
-  detail::use_all_elements();
+  use_all_elements();
   Random random(8);
   for_all_types([&](auto zero) {
     using T = decltype(zero);
@@ -457,7 +457,7 @@ TEST_CASE("elementwise functions take every type that they are for") {
 }
 
 TEST_CASE("an element type without kernels is named in the error, with the way out") {
-  detail::use_all_elements();
+  use_all_elements();
   const detail::CopyKernels*& entry =
       detail::kernel_table<detail::CopyKernels>[static_cast<int>(DType::i8)];
   const detail::CopyKernels* const kept = entry;

@@ -28,7 +28,7 @@
 using namespace tessera;
 
 namespace {
-[[maybe_unused]] const bool elements = (detail::use_element<float>(), true);
+[[maybe_unused]] const bool elements = (use_element<float>(), true);
 
 /// An instance other than the default one.
 KernelSpace another() { return support::instance(0, 0); }

@@ -144,7 +144,7 @@ TEST_CASE("NaN wins, wherever it stands") {
 TEST_CASE_TEMPLATE("NaN wins in whole blocks, and the signs of zeros count", T, float, double,
                    half) {
   const auto with_sign = [](Reduction reduction, const std::vector<T>& x) {
-    detail::use_element<T>();
+    use_element<T>();
     const Index n = static_cast<Index>(x.size());
     const double found = static_cast<double>(run(reduction, {{1}, {1}, {n}, {1}}, x)[0]);
     return std::pair(found, std::signbit(found));
@@ -184,7 +184,7 @@ TEST_CASE_TEMPLATE("NaN wins in whole blocks, and the signs of zeros count", T, 
 
 TEST_CASE_TEMPLATE("NaN and the signs of zeros count in columns too, whichever comes first", T,
                    float, double, half, bfloat16) {
-  detail::use_element<T>();
+  use_element<T>();
   Random random(5);
   for (const Index columns : {9, 40, 2100})
     for (const Index rows : {3, 16, 37, 70})
@@ -229,7 +229,7 @@ TEST_CASE_TEMPLATE("NaN and the signs of zeros count in columns too, whichever c
 }
 
 TEST_CASE_TEMPLATE("sums of complex numbers of every length around a block", T, float, double) {
-  detail::use_element<complex<T>>();
+  use_element<complex<T>>();
   for (const Index n : {1, 31, 255, 256, 257, 511, 512, 1000})
     for (const Index stride : {1, 3}) {
       CAPTURE(n);
@@ -284,7 +284,7 @@ TEST_CASE("the bits do not depend on how the work is split") {
 
 TEST_CASE_TEMPLATE("sums of elements that lie apart have the bits of those side by side", T, float,
                    double, half, bfloat16) {
-  detail::use_element<T>();
+  use_element<T>();
   Random random(13);
   const Index n = 1300;
   std::vector<T> x(static_cast<std::size_t>(n)), apart(static_cast<std::size_t>(2 * n));
@@ -298,8 +298,8 @@ TEST_CASE_TEMPLATE("sums of elements that lie apart have the bits of those side 
 }
 
 TEST_CASE("join joins element by element") {
-  detail::use_element<float>();
-  detail::use_element<std::int64_t>();
+  use_element<float>();
+  use_element<std::int64_t>();
   Random random(12);
   for (const Index n : {0, 1, 17, 70000}) {
     for (const Reduction reduction : {Reduction::sum, Reduction::max, Reduction::min}) {

@@ -30,7 +30,7 @@ detail::LocalBins row_work(DType type, Index n, Index count) {
 
 /// Sums a row that is cut in `pieces`, as several processes do.
 template <class T> T sum_of(const std::vector<T>& row, int pieces, bool mean = false) {
-  detail::use_element<T>();
+  use_element<T>();
   constexpr int parts = ComplexElement<T> ? 2 : 1;
   const Index n = static_cast<Index>(row.size());
   const detail::LocalBins whole = row_work(dtype_of<T>, n, n);
@@ -159,7 +159,7 @@ TEST_CASE("ends of the range, zeros, infinities and NaN") {
 }
 
 TEST_CASE("rows across memory, several reduced dimensions, long rows") {
-  detail::use_element<double>();
+  use_element<double>();
   Random random(5);
   for (const detail::LocalReduce& rows :
        {detail::LocalReduce{{3, 37}, {37 * 5, 1}, {5}, {37}},
@@ -217,7 +217,7 @@ TEST_CASE("rows across memory, several reduced dimensions, long rows") {
 
 TEST_CASE_TEMPLATE("find: the first place of a value in rows of any length", T, float, double, half,
                    bfloat16, std::int8_t, std::int16_t, std::int64_t) {
-  detail::use_element<T>();
+  use_element<T>();
   const auto found = [](const std::vector<T>& x, T value) {
     const test::Buffer<T> in(x), best({value});
     const test::Buffer<std::int64_t> place({7});
@@ -249,7 +249,7 @@ TEST_CASE_TEMPLATE("find: the first place of a value in rows of any length", T, 
 
 TEST_CASE_TEMPLATE("an extreme and its place at once are those of a reduction and a search", T,
                    float, double, half, bfloat16, std::int8_t, std::int64_t) {
-  detail::use_element<T>();
+  use_element<T>();
   Random random(9);
   for (const Index n : {1, 15, 16, 31, 32, 33, 100, 257, 2050, 9000})
     for (const Index rows : {1, 3, 40})
@@ -285,8 +285,8 @@ TEST_CASE_TEMPLATE("an extreme and its place at once are those of a reduction an
 }
 
 TEST_CASE("scan: lines in memory and across it, from both ends, with what comes before") {
-  detail::use_element<std::int32_t>();
-  detail::use_element<bool>();
+  use_element<std::int32_t>();
+  use_element<bool>();
   Random random(6);
   for (const bool reverse : {false, true})
     for (const bool exclusive : {false, true})

@@ -110,7 +110,7 @@ std::vector<Index> places_in_order(const detail::LocalSort& work, const std::vec
 }
 
 template <class T> void sort_like_the_oracle(Random& random) {
-  detail::use_element<T>();
+  use_element<T>();
   using Stored = tessera::detail::Stored<T>;
   const DType type = dtype_of<T>;
   for (int round = 0; round < 60; ++round) {
@@ -182,7 +182,7 @@ template <class T> void sort_like_the_oracle(Random& random) {
 /// Sorts lines that are cut in parts, by merges between pairs of parts, with positions and what is
 /// carried.
 template <class T> void merge_like_the_oracle(Random& random, bool with_positions) {
-  detail::use_element<T>();
+  use_element<T>();
   const DType type = dtype_of<T>;
   for (int round = 0; round < 40; ++round) {
     const Index outer = pick(random, 1, 3), inner = pick(random, 1, 3), n = pick(random, 0, 40),
@@ -218,7 +218,7 @@ template <class T> void merge_like_the_oracle(Random& random, bool with_position
       const Buffer<T> from(keys), to(keys);
       const Buffer<std::int16_t> moved(carried), arranged(carried);
       const Buffer<std::int64_t> order_of(std::vector<std::int64_t>(keys.size(), 77));
-      detail::use_element<std::int16_t>();
+      use_element<std::int16_t>();
       order_with_words(type, own, from.data(), nullptr, order_of.data());
       if (with_positions)
         detail::arrange(type, own, from.data(), order_of.data(), to.data());
@@ -322,7 +322,7 @@ TEST_CASE("the words of lines take no more than the block, unless one line's do"
 }
 
 TEST_CASE("elements that are not there come last") {
-  detail::use_element<float>();
+  use_element<float>();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Buffer<float> x(std::vector<float>{3, nan, 0, 9, 0, 5});
   const Buffer<std::int64_t> places(
@@ -348,8 +348,8 @@ TEST_CASE("elements that are not there come last") {
 }
 
 TEST_CASE("carried elements of every size, complex ones too") {
-  detail::use_element<complex<double>>();
-  detail::use_element<complex<float>>();
+  use_element<complex<double>>();
+  use_element<complex<float>>();
   const Buffer<std::int64_t> positions(std::vector<std::int64_t>{2, 0, 1});
   const Buffer<complex<double>> x(std::vector<complex<double>>{{1, 2}, {3, 4}, {5, 6}}),
       y(std::vector<complex<double>>(3));

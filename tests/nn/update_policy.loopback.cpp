@@ -220,8 +220,9 @@ TEST_CASE("ResNet-50, the Transformer and NCF on paper, on 2 to 2,048 processes"
         for (int k = 0; k < 3; ++k) {
           const Sharding to =
               update_place(weight, policies[k], {model.auxiliary}, mesh, options).sharding;
-          const Plan there = detail::plan_reshard(open, to, mesh, 0, options),
-                     back = detail::plan_reshard({DType::f32, shape, to}, whole, mesh, 0, options);
+          const Plan there = ops::Reshard{to}.plan({open}, {mesh, 0, options}),
+                     back = ops::Reshard{whole}.plan({TensorDesc{DType::f32, shape, to}},
+                                                     {mesh, 0, options});
           payload[k] += there.payload_bytes() + back.payload_bytes();
           state[k] += model.auxiliary * detail::largest_block(shape, to, mesh);
           time[k] += detail::update_cost(weight, to, {0}, {model.auxiliary}, mesh, options);

@@ -43,7 +43,7 @@ namespace support {
 template <class T>
 DynamicTensor make_input(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                          std::uint64_t seed) {
-  detail::use_element<T>();
+  use_element<T>();
   const TensorCore core = TensorCore::make(mesh, desc);
   const std::vector<T> values = block_input<T>(desc, mesh->shape(), mesh->coordinates(), seed);
   detail::copy_from_host(core.data(), values.data(), static_cast<Index>(values.size() * sizeof(T)));
@@ -193,7 +193,7 @@ template <class T> class Cases {
     const DynamicTensor x = input(desc, 1);
     return trial("reshard " + describe(desc, shape_) + " to " + describe(to, shape_))(
         [&] { return tessera::reshard(x, to); },
-        detail::plan_reshard(desc, to, shape_, mesh_->process(), within_.options(mesh_)),
+        ops::Reshard{to}.plan({desc}, {shape_, mesh_->process(), within_.options(mesh_)}),
         whole_input<T>(desc, shape_, 1), tolerance(1, 1));
   }
 
@@ -217,7 +217,7 @@ template <class T> class Cases {
         [&] { return tessera::einsum(equation, x, y, out); },
         counted(within_.options(mesh_),
                 [&](const PlanOptions& options) {
-                  return detail::plan_einsum(terms, a, b, out, shape_, mesh_->process(), options);
+                  return ops::Einsum{terms, out}.plan({a, b}, {shape_, mesh_->process(), options});
                 }),
         expected, tolerance(summands(terms), 2));
   }
@@ -288,8 +288,8 @@ template <class T> class Cases {
     };
     return trial(text + " to " + describe(out, shape_))(
         run,
-        detail::plan_map(terms, descs, dtype_of<T>, out, shape_, mesh_->process(),
-                         within_.options(mesh_)),
+        ops::Map{.terms = terms, .type = dtype_of<T>, .out = out, .reads_index = false}.plan(
+            descs, {shape_, mesh_->process(), within_.options(mesh_)}),
         expected, 6 * tolerance(1, 1));
   }
 
@@ -312,8 +312,11 @@ template <class T> class Cases {
     return trial((lower ? "tril " : "triu ") + std::to_string(diagonal) + " " +
                  describe(a, shape_))(
         [&] { return lower ? tril(x, diagonal) : triu(x, diagonal); },
-        detail::plan_map(detail::broadcast_terms({rank}), {a}, a.type, a.sharding, shape_,
-                         mesh_->process(), within_.options(mesh_)),
+        ops::Map{.terms = detail::broadcast_terms({rank}),
+                 .type = a.type,
+                 .out = a.sharding,
+                 .reads_index = false}
+            .plan({a}, {shape_, mesh_->process(), within_.options(mesh_)}),
         expected, tolerance(1, 1));
   }
 
@@ -327,7 +330,7 @@ template <class T> class Cases {
         detail::deduce(terms, {a.sharding}).with_partial(a.sharding.partial, a.sharding.reduction);
     return trial(std::string(equation) + ", " + describe(a, shape_))(
         [&] { return tessera::transpose(equation, x); },
-        detail::plan_transpose(terms, a, out, shape_, mesh_->process(), within_.options(mesh_)),
+        ops::Transpose{terms, out}.plan({a}, {shape_, mesh_->process(), within_.options(mesh_)}),
         support::transpose(terms, whole_input<T>(a, shape_, 1)), tolerance(1, 1));
   }
 

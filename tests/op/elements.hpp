@@ -110,7 +110,7 @@ class ElementCases {
  public:
   ElementCases(std::shared_ptr<MeshCore> mesh, Random& random)
       : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
-    detail::use_all_elements();
+    use_all_elements();
   }
 
   /// All types, all kinds of partial values, all shardings of a matrix and of a vector.

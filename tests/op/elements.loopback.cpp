@@ -116,7 +116,7 @@ TEST_CASE(
 }
 
 TEST_CASE("operators that elements do not have are refused at run time, with the way out") {
-  detail::use_all_elements();
+  use_all_elements();
   const auto mesh = make_mesh_core(dry_transport(2), MeshShape{2}, axis_names(1));
   const auto tensor = [&](DType type, const Sharding& s = Sharding{{0}}) {
     return DynamicTensor(TensorCore::make(mesh, {type, {4}, s}));

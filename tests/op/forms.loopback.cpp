@@ -138,7 +138,7 @@ struct Scan : OfOne {
     return cumulative<Sum>("ij", 'j', x[0], {}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::Scan{detail::same_terms("ij"), 'j', Reduction::sum, {}, DType::f64, out};
+    return ops::Scan{parse("ij->ij"), 'j', Reduction::sum, {}, DType::f64, out};
   }
 };
 struct Broadcast : OfOne {
@@ -162,7 +162,7 @@ struct Softmax : OfOne {
     return softmax<double>("ij", 'j', x[0], with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::Softmax{detail::same_terms("ij"), 'j', false, out};
+    return ops::Softmax{parse("ij->ij"), 'j', false, out};
   }
 };
 struct Sort : OfOne {
@@ -174,7 +174,7 @@ struct Sort : OfOne {
     return tessera::sort("ij", 'j', x[0], {}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::Sort{detail::same_terms("ij"), 'j', {}, out};
+    return ops::Sort{parse("ij->ij"), 'j', {}, out};
   }
 };
 
@@ -190,7 +190,7 @@ struct TopK : OfOne {
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Sort{
-        detail::same_terms("ij"),
+        parse("ij->ij"),
         'j',
         {.descending = true, .positions = true, .limit = 3, .kind = OperatorKind::top_k},
         out};
@@ -353,7 +353,7 @@ struct OneHot : Usual {
     return one_hot<double>("bv", 'v', x[0], 5, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::OneHot{detail::same_terms("bv"), 'v', DType::f64, 5, out};
+    return ops::OneHot{parse("bv->bv"), 'v', DType::f64, 5, out};
   }
 };
 struct DynamicSlice : OfOne {
@@ -365,7 +365,7 @@ struct DynamicSlice : OfOne {
     return dynamic_slice("ij", "i", x[0], {2}, {3}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("i"), {3}, out};
+    return ops::DynamicSlice{parse("ij->ij"), parse("i->i"), {3}, out};
   }
 };
 struct DynamicUpdateSlice : Usual {
@@ -380,8 +380,7 @@ struct DynamicUpdateSlice : Usual {
     return dynamic_update_slice("ij", "i", x[0], x[1], {2}, with(out, call));
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("i"), false,
-                                   out};
+    return ops::DynamicUpdateSlice{parse("ij,ij->ij"), parse("i->i"), false, out};
   }
 };
 

@@ -70,7 +70,7 @@ TEST_CASE("halos by messages, compared") { run_cases(92, 4, Shared::off, Check::
 TEST_CASE("halos read where they lie") { run_cases(93, 12, Shared::on, Check::normal); }
 
 TEST_CASE("a halo tensor is written in place between its exchanges") {
-  detail::use_element<double>();
+  use_element<double>();
   const auto& world = support::world();
   for (const Shared shared : {Shared::off, Shared::on})
     for (const MeshShape& shape : meshes_of(world->size(), 2)) {

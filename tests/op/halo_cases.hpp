@@ -43,7 +43,7 @@ class HaloCases {
  public:
   HaloCases(std::shared_ptr<MeshCore> mesh, Random& random)
       : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
-    detail::use_all_elements();
+    use_all_elements();
     detail::use_accumulate<double>();
     detail::use_accumulate<std::int32_t>();
   }

@@ -385,8 +385,8 @@ std::string run_take_row(const std::shared_ptr<MeshCore>& mesh, const char* equa
                       ids = make_indices(mesh, descs[1], 2);
   return Trial<float>(mesh, equation)(
       [&] { return tessera::take(equation, table, ids, {}, out); },
-      detail::plan_take(terms, descs, OutOfRange::clamp, out, mesh->shape(), mesh->process(),
-                        plan_options(*mesh)),
+      ops::Take{terms, OutOfRange::clamp, out}.plan(
+          descs, {mesh->shape(), mesh->process(), plan_options(*mesh)}),
       support::take(terms, whole_input<float>(descs[0], mesh->shape(), 1), {whole_indices(i, 2)},
                     OutOfRange::clamp),
       0);
@@ -404,8 +404,8 @@ std::string run_scatter_row(const std::shared_ptr<MeshCore>& mesh, const Shardin
   };
   return Trial<std::int64_t>(mesh, "scatter")(
       [&] { return tessera::scatter<Sum>("vm,bs,bsm->vm", table, ids, updates, {}, out); },
-      detail::plan_scatter(terms, Reduction::sum, descs, {}, OutOfRange::drop, out, mesh->shape(),
-                           mesh->process(), plan_options(*mesh)),
+      ops::Scatter{terms, Reduction::sum, OutOfRange::drop, {}, false, out}.plan(
+          descs, {mesh->shape(), mesh->process(), plan_options(*mesh)}),
       support::scatter(terms, Reduction::sum, whole(0, 1), {whole_indices({2, 3}, 2)}, whole(2, 3),
                        OutOfRange::drop),
       0);

@@ -20,7 +20,7 @@ inline WholeIndices whole_indices(const Extents& extents, std::uint64_t seed) {
 template <class I>
 DynamicTensor make_indices_of(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                               std::uint64_t seed) {
-  detail::use_element<I>();
+  use_element<I>();
   const TensorCore core = TensorCore::make(mesh, desc);
   const WholeIndices whole = whole_indices(desc.extents, seed);
   std::vector<I> values;
@@ -97,8 +97,8 @@ template <class T> class IndexedCases {
         },
         counted(plan_options(*mesh_),
                 [&](const PlanOptions& options) {
-                  return detail::plan_take(terms, descs, out_of_range, out, shape_,
-                                           mesh_->process(), options, sizes);
+                  return ops::Take{terms, out_of_range, out, sizes}.plan(
+                      descs, {shape_, mesh_->process(), options});
                 }),
         expected, descs[0].sharding.partial.empty() ? 0 : tolerance(shape_.processes()));
   }
@@ -125,8 +125,8 @@ template <class T> class IndexedCases {
           if (deduced) return take_along_axis(letters, along, x, given[0], out_of_range);
           return take_along_axis(letters, along, x, given[0], out_of_range, out);
         },
-        detail::plan_take(terms, descs, out_of_range, out, shape_, mesh_->process(),
-                          plan_options(*mesh_)),
+        ops::Take{terms, out_of_range, out}.plan(descs,
+                                                 {shape_, mesh_->process(), plan_options(*mesh_)}),
         support::take(terms, whole_input<T>(descs[0], shape_, 1), indices, out_of_range),
         descs[0].sharding.partial.empty() ? 0 : tolerance(shape_.processes()));
   }
@@ -182,8 +182,8 @@ template <class T> class IndexedCases {
         },
         counted(plan_options(*mesh_),
                 [&](const PlanOptions& options) {
-                  return detail::plan_scatter(terms, kind, descs, indexed, out_of_range, out,
-                                              shape_, mesh_->process(), options);
+                  return ops::Scatter{terms, kind, out_of_range, indexed, false, out}.plan(
+                      descs, {shape_, mesh_->process(), options});
                 }),
         expected, kind == Reduction::sum ? tolerance(updates.size() + shape_.processes()) : 0);
   }

@@ -80,7 +80,7 @@ std::string product_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
   const DynamicTensor x = within.put(make_input<T>(mesh, a, 1));
   const DynamicTensor y = within.put(make_input<T>(mesh, b, 2));
   const Plan plan =
-      tessera::detail::plan_einsum(terms, a, b, out, shape, mesh->process(), within.options(mesh));
+      ops::Einsum{terms, out}.plan({a, b}, {shape, mesh->process(), within.options(mesh)});
   if (!kind.has(plan)) return "";
   if (mesh->process() == 0) ++*kind.count;
   const Whole<T> expected =
@@ -103,8 +103,8 @@ inline std::string some_product(const std::shared_ptr<MeshCore>& mesh, Random& r
 inline std::string played_row(const std::shared_ptr<MeshCore>& mesh, const LoopRow& row) {
   const TensorDesc a{row.type, row.a, row.sa}, b{row.type, row.b, row.sb};
   const Terms terms = parse(row.equation);
-  const Plan plan = tessera::detail::plan_einsum(terms, a, b, row.out, row.mesh, mesh->process(),
-                                                 plan_options(*mesh));
+  const Plan plan =
+      ops::Einsum{terms, row.out}.plan({a, b}, {row.mesh, mesh->process(), plan_options(*mesh)});
   if (loop_of(plan) == nullptr) return std::string(row.name) + " does not loop:\n" + describe(plan);
   const DynamicTensor x = make_input<double>(mesh, a, 1), y = make_input<double>(mesh, b, 2);
   const Whole<double> expected = support::einsum(terms, whole_input<double>(a, row.mesh, 1),
@@ -119,7 +119,7 @@ inline MeshOptions looping_options(const LoopRow& row) {
   const auto planned = [&](const MeshOptions& options) {
     PlanOptions planning{options.machine, options.workspace_limit};
     planning.narrow_parts = options.narrow_parts;
-    return tessera::detail::plan_einsum(parse(row.equation), a, b, row.out, row.mesh, 0, planning);
+    return ops::Einsum{parse(row.equation), row.out}.plan({a, b}, {row.mesh, 0, planning});
   };
   MeshOptions limited;
   limited.narrow_parts = true;  // the limit has no room for floats

@@ -39,7 +39,7 @@ template <class T> class RowCases {
           return kind == Reduction::max ? argmax(equation, input, out)
                                         : argmin(equation, input, out);
         },
-        detail::plan_arg(terms, kind, x, out, shape_, mesh_->process(), within_.options(mesh_)),
+        ops::Arg{terms, kind, out}.plan({x}, {shape_, mesh_->process(), within_.options(mesh_)}),
         support::arg(terms, kind, whole_input<T>(x, shape_, 1)), 0);
   }
 

@@ -32,7 +32,7 @@ template <class T> T hard_element(std::uint64_t seed, Index i) {
 template <class T>
 DynamicTensor hard_tensor(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                           std::uint64_t seed) {
-  detail::use_element<T>();
+  use_element<T>();
   const TensorCore core = TensorCore::make(mesh, desc);
   const Extents strides = row_major_strides(desc.extents);
   const Box box = core.box();
@@ -126,7 +126,7 @@ TEST_CASE("rows that are empty, NaN and infinity, and what is refused") {
                                       static_cast<Index>(values.size() * sizeof(double)));
       return DynamicTensor(core);
     };
-    detail::use_element<double>();
+    use_element<double>();
     const double infinity = std::numeric_limits<double>::infinity(),
                  nan = std::numeric_limits<double>::quiet_NaN();
     const DynamicTensor x = tensor({6, 5}, [&](Index i, Index j) {

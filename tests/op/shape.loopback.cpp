@@ -280,7 +280,7 @@ TEST_CASE("their adjoints") {
   on_every_mesh("adjoints of shapes", 74, 12 / (share > 1 ? 4 : 1), 2, broken_adjoint);
 }
 TEST_CASE("elements of every type, unfinished by every kind") {
-  detail::use_all_elements();
+  use_all_elements();
   on_every_mesh("elements of shapes", 75, 24 / (share > 1 ? 4 : 1), 2, wrong_elements);
 }
 

@@ -35,7 +35,7 @@ TEST_CASE("sorts equal std::stable_sort and run their plans, on every mesh") {
 }
 
 TEST_CASE("a matrix and a row under every sharding, all element types") {
-  detail::use_all_elements();
+  use_all_elements();
   std::mutex mutex;
   std::vector<std::string> wrong;
   for (const MeshShape& shape : {MeshShape{3}, MeshShape{2, 2}, MeshShape{2, 3}})
@@ -126,7 +126,7 @@ TEST_CASE("the typed surface: specs of results, contracts") {
 }
 
 TEST_CASE("what is refused, with its numbers") {
-  detail::use_all_elements();
+  use_all_elements();
   run_loopback(2, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh_core(world, MeshShape{2}, axis_names(1), {});
     const auto tensor = [&](DType type, const Extents& extents, const Sharding& s) {

@@ -259,7 +259,7 @@ inline SortCase some_sort_case_of(const MeshShape& mesh, Random& random) {
 
 /// Runs one case, all of it chosen by `random`. Collective over the mesh.
 inline std::string some_sort_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
-  detail::use_all_elements();
+  use_all_elements();
   const SortCase c = some_sort_case_of(mesh->shape(), random);
   try {
     return wrong_sort(mesh, c);

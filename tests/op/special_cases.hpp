@@ -22,7 +22,7 @@ template <class T> class SpecialOperators {
  public:
   explicit SpecialOperators(std::shared_ptr<MeshCore> mesh)
       : mesh_(std::move(mesh)), columns_(mesh_->shape()[0]) {
-    detail::use_element<T>();
+    use_element<T>();
   }
 
   std::string wrong() {
@@ -197,7 +197,7 @@ template <class T> class SpecialOperators {
 /// Of all ordered types and truth values; the first thing that is wrong, or nothing. Collective
 /// over the mesh, which has one axis.
 inline std::string special_operators_wrong(const std::shared_ptr<MeshCore>& mesh) {
-  detail::use_element<std::int64_t>();
+  use_element<std::int64_t>();
   std::string text;
   const auto one = [&](auto zero) {
     if (text.empty()) text = SpecialOperators<decltype(zero)>(mesh).wrong();

@@ -110,14 +110,14 @@ TEST_CASE("gradients are finished in one all-reduce, large ones by themselves") 
   const Sharding done = Sharding::replicated(1);
   const auto gradient = [&](Index n) { return TensorDesc{DType::f32, {n}, open}; };
   const Plan small =
-      detail::plan_together({gradient(10), gradient(3), gradient(100)}, {done, done, done}, mesh);
+      ops::Together{{done, done, done}}.plan({gradient(10), gradient(3), gradient(100)}, {mesh});
   CHECK(small.count(all_reduce) == 1);
   CHECK(small.own_payload_bytes() == 4 * 2 * (113 - 29));
   CHECK(small.payload_bytes() == 4 * 2 * (113 - 26));  // of the process with the short block
   CHECK(small.also.size() == 2);
-  const Plan large = detail::plan_together({gradient(10), gradient(1 << 24), gradient(100)},
-                                           {done, done, done}, mesh);
+  const Plan large = ops::Together{{done, done, done}}.plan(
+      {gradient(10), gradient(1 << 24), gradient(100)}, {mesh});
   CHECK(large.count(all_reduce) == 2);
   const TensorDesc other{DType::f64, {10}, open};
-  CHECK(detail::plan_together({gradient(10), other}, {done, done}, mesh).count(all_reduce) == 2);
+  CHECK(ops::Together{{done, done}}.plan({gradient(10), other}, {mesh}).count(all_reduce) == 2);
 }

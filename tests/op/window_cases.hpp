@@ -250,25 +250,26 @@ template <class T> class WindowCases {
             if (kind == Reduction::max) return reduce_window<Max>(a, s, out);
             return reduce_window<Min>(a, s, out);
           },
-          noted(
-              detail::plan_reduce_window(kind, windows, x, out, shape_, mesh_->process(), options)),
+          noted(ops::ReduceWindow{.reduction = kind, .windows = windows, .out = out}.plan(
+              {x}, {shape_, mesh_->process(), options})),
           reduced, tolerance(100));
     if (which == 1)
       return trial<T>("gradient of a windowed sum " + text + " of " + describe(dy, shape_), x, out)(
           [&] { return reduce_window_gradient<Sum>(a, b, s, out); },
-          noted(detail::plan_reduce_window(Reduction::sum, turned(windows, x.extents), dy, out,
-                                           shape_, mesh_->process(), options)),
+          noted(ops::ReduceWindow{
+              .reduction = Reduction::sum, .windows = turned(windows, x.extents), .out = out}
+                    .plan({dy}, {shape_, mesh_->process(), options})),
           summed, tolerance(100));
     if (which == 3)
       return trial<T>("select and gather " + text + " of " + describe(other, shape_), x, out)(
           [&] { return select_and_gather<Max>(a, b, s, out); },
-          noted(detail::plan_select(true, true, windows, x, other, out, shape_, mesh_->process(),
-                                    options)),
+          noted(ops::SelectAndScatter{true, windows, out, true}.plan(
+              {x, other}, {shape_, mesh_->process(), options})),
           gathered, tolerance(100));
     return trial<T>("select and scatter " + text + " of " + describe(dy, shape_), x, out)(
         [&] { return select_and_scatter<Max>(a, b, s, out); },
-        noted(detail::plan_select(false, true, windows, x, dy, out, shape_, mesh_->process(),
-                                  options)),
+        noted(ops::SelectAndScatter{true, windows, out, false}.plan(
+            {x, dy}, {shape_, mesh_->process(), options})),
         scattered, tolerance(100));
   }
 

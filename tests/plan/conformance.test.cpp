@@ -73,13 +73,15 @@ TEST_CASE("rows are shrunk to extents of the same remainders") {
 TEST_CASE("what native collectives do at least volume") {
   const MeshShape mesh{2, 4};
   // Gathering one axis of two moves three quarters of the result, whatever the other axis.
-  CHECK(detail::plan_reshard({DType::f32, {4000, 4000}, {{0}, {1}}}, {{0}, {}}, mesh)
+  CHECK(ops::Reshard{{{0}, {}}}
+            .plan({TensorDesc{DType::f32, {4000, 4000}, {{0}, {1}}}}, {mesh})
             .payload_bytes() == 2000 * 3000 * 4);
   // An all-to-all sends all of a block but the own part.
-  CHECK(detail::plan_reshard({DType::f32, {8, 32}, {{1}, {}}}, {{}, {1}}, mesh).payload_bytes() ==
-        2 * 24 * 4);
+  CHECK(ops::Reshard{{{}, {1}}}
+            .plan({TensorDesc{DType::f32, {8, 32}, {{1}, {}}}}, {mesh})
+            .payload_bytes() == 2 * 24 * 4);
   // The products of D35 read each operand once.
   const TensorDesc a{DType::f32, {4000, 4000}, {{0}, {1}}};
-  CHECK(detail::plan_einsum(parse("ik,kj->ij"), a, a, {{0}, {1}}, mesh).payload_bytes() ==
+  CHECK(ops::Einsum{parse("ik,kj->ij"), {{0}, {1}}}.plan({a, a}, {mesh}).payload_bytes() ==
         (2000LL * 3000 + 2000LL * 1000) * 4);
 }

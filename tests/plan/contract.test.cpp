@@ -86,7 +86,7 @@ TEST_CASE("reshard: a contract that is kept for stand-in sizes is kept on every 
     const TensorDesc desc{DType::i64, some_extents(random, rank), from};
     const PlanOptions options = under(contract, some_machine(random, 3));
     for (const MeshShape& mesh : sizes_of_three()) {
-      const Plan plan = detail::plan_reshard(desc, to, mesh, 0, options);
+      const Plan plan = ops::Reshard{to}.plan({desc}, {mesh, 0, options});
       tally.add(wrong_needs(plan));
       if (!contract.covers(plan.needs))
         tally.add(describe(desc, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) +
@@ -94,8 +94,11 @@ TEST_CASE("reshard: a contract that is kept for stand-in sizes is kept on every 
     }
     if (volume(desc.extents) > 2000) continue;
     const MeshShape& mesh = random.of(sizes_of_three());
-    DryRun run([&](int process) { return detail::plan_reshard(desc, to, mesh, process, options); },
-               mesh, options.machine);
+    DryRun run(
+        [&](int process) {
+          return ops::Reshard{to}.plan({desc}, {mesh, process, options});
+        },
+        mesh, options.machine);
     tally.add(run.broken_law());
     tally.add(run.wrong_result({17}, whole_input<DryRun::Value>(desc, mesh, 17)));
   }
@@ -128,7 +131,8 @@ TEST_CASE("the stand-in mesh: fixed sizes as they are, open ones all different")
   CHECK(by_exchanges.covers(
       needs(ops::Reshard{to}, Shardings{from}, detail::stand_in_mesh<Mesh<a, b>>(), by_exchanges)));
   CHECK(by_exchanges.covers(
-      detail::plan_reshard({DType::f32, {6, 6}, from}, to, MeshShape{2, 2}, 0, under(by_exchanges))
+      ops::Reshard{to}
+          .plan({TensorDesc{DType::f32, {6, 6}, from}}, {MeshShape{2, 2}, 0, under(by_exchanges)})
           .needs));
 }
 
@@ -136,7 +140,7 @@ TEST_CASE("other ways where the usual one is not accepted") {
   const MeshShape mesh{2, 3};
   const auto collectives = [&](const Sharding& from, const Sharding& to, const Contract& contract) {
     const Plan plan =
-        detail::plan_reshard({DType::f32, {12, 12}, from}, to, mesh, 0, under(contract));
+        ops::Reshard{to}.plan({TensorDesc{DType::f32, {12, 12}, from}}, {mesh, 0, under(contract)});
     CHECK(contract.covers(plan.needs));
     std::string text;
     for (const Step& step : plan.steps)
@@ -162,9 +166,9 @@ TEST_CASE("other ways where the usual one is not accepted") {
 TEST_CASE("einsum: a contract chooses among the ways of one product") {
   const Terms terms = parse("ik,kj->ij");
   const auto collectives = [&](const Contract& contract) {
-    const Plan plan = detail::plan_einsum(terms, {DType::f32, {64, 64}, {{}, {0}}},
-                                          {DType::f32, {64, 64}, {{0}, {}}}, {{}, {}}, MeshShape{4},
-                                          0, under(contract));
+    const Plan plan = ops::Einsum{terms, {{}, {}}}.plan(
+        {TensorDesc{DType::f32, {64, 64}, {{}, {0}}}, TensorDesc{DType::f32, {64, 64}, {{0}, {}}}},
+        {MeshShape{4}, 0, under(contract)});
     CHECK(contract.covers(plan.needs));
     return to_string(plan.needs, axis_names(1));
   };
@@ -234,7 +238,7 @@ TEST_CASE("einsum: a contract that is kept for stand-in sizes is kept on every m
     PlanOptions options = under(contract, some_machine(random, 3));
     if (random.chance(30)) options.workspace_limit = 100;
     for (const MeshShape& mesh : sizes_of_three()) {
-      const Plan plan = detail::plan_einsum(terms, da, db, out, mesh, 0, options);
+      const Plan plan = ops::Einsum{terms, out}.plan({da, db}, {mesh, 0, options});
       tally.add(wrong_needs(plan));
       if (!contract.covers(plan.needs))
         tally.add(describe(mesh) + " under " + to_string(contract, axis_names(3)) + ":\n" +

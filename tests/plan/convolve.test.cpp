@@ -349,7 +349,8 @@ TEST_CASE("windows communicate no more than they must") {
     const WindowList list = detail::windows_of(s, x.rank());
     const Verdict verdict = detail::check_windows(list, x.extents);
     REQUIRE_MESSAGE(verdict.ok(), explain(verdict));
-    return detail::plan_reduce_window(Reduction::sum, list, x, out, mesh);
+    return ops::ReduceWindow{.reduction = Reduction::sum, .windows = list, .out = out}.plan({x},
+                                                                                            {mesh});
   };
   const Sharding rows{{0}, {}};
   within("P1",
@@ -375,9 +376,8 @@ TEST_CASE("windows communicate no more than they must") {
   const auto select = [](const WindowSettings& s, const TensorDesc& x, const Sharding& source,
                          const Sharding& out, const MeshShape& mesh) {
     const WindowList list = detail::windows_of(s, x.rank());
-    return detail::plan_select(false, true, list, x,
-                               {DType::f32, detail::windowed_extents(x.extents, list), source}, out,
-                               mesh);
+    return ops::SelectAndScatter{true, list, out, false}.plan(
+        {x, TensorDesc{DType::f32, detail::windowed_extents(x.extents, list), source}}, {mesh});
   };
   within("P9",
          select({.size = {3, 2}, .stride = {3, 2}, .high = {1, 0}},
@@ -485,8 +485,9 @@ TEST_CASE("corners are sent directly where a process would pass on what it does 
     // Windows that begin one element late: a block's first element is its neighbour's only.
     const WindowSettings s{.size = {3, 3}, .low = {low_h, low_w}, .high = {2 - low_h, 2 - low_w}};
     const TensorDesc x{DType::f32, {24, 24}, {{0}, {1}}};
-    return detail::plan_reduce_window(Reduction::sum, detail::windows_of(s, 2), x, x.sharding,
-                                      MeshShape{3, 3}, 4, dear);
+    return ops::ReduceWindow{
+        .reduction = Reduction::sum, .windows = detail::windows_of(s, 2), .out = x.sharding}
+        .plan({x}, {MeshShape{3, 3}, 4, dear});
   };
   CHECK(plan(1, 1).count(Collective::exchange) == 2);
   CHECK(plan(-1, 1).count(Collective::exchange) == 2);
@@ -504,10 +505,12 @@ TEST_CASE("windows and select-and-scatter take corners dimension by dimension to
   for (const std::int64_t price : {0, 1'000'000}) {
     const PlanOptions options = message_price(price);
     const auto reduce = [&](int p) {
-      return detail::plan_reduce_window(Reduction::max, windows, x, x.sharding, mesh, p, options);
+      return ops::ReduceWindow{.reduction = Reduction::max, .windows = windows, .out = x.sharding}
+          .plan({x}, {mesh, p, options});
     };
     const auto select = [&](int p) {
-      return detail::plan_select(false, true, windows, x, x, x.sharding, mesh, p, options);
+      return ops::SelectAndScatter{true, windows, x.sharding, false}.plan({x, x},
+                                                                          {mesh, p, options});
     };
     CHECK(reduce(4).count(Collective::exchange) == (price > 0 ? 2 : 1));
     CHECK(reduce(4).messages() == (price > 0 ? 4 : 8));

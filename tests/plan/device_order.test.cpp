@@ -84,12 +84,12 @@ TEST_CASE(
       machine.order = order;
       Index bytes = 0;
       for (const auto& [from, to] : moves)
-        bytes += detail::plan_reshard(from, to, mesh, 0, {machine, max_int64}).network_bytes();
+        bytes += ops::Reshard{to}.plan({from}, {mesh, 0, {machine, max_int64}}).network_bytes();
       return bytes;
     };
     AxisTraffic traffic;
     for (const auto& [from, to] : moves)
-      traffic.add(traffic_of(detail::plan_reshard(from, to, mesh)));
+      traffic.add(traffic_of(ops::Reshard{to}.plan({from}, {mesh})));
     const DeviceOrder chosen = least_network_order(traffic, mesh, machine);
     machine.order = chosen;
     CHECK(traffic.network_payload(mesh, machine) == planned(chosen));
@@ -110,9 +110,9 @@ TEST_CASE("traffic is that of calls that know no nodes, however the plan is carr
         std::pair{Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum), Sharding{{}, {}}},
         std::pair{Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum), Sharding{{0}, {}}}}) {
     const TensorDesc x{DType::f32, {64, 64}, from};
-    const Plan staged = detail::plan_reshard(x, to, mesh, 0, {nodes_of(4), max_int64});
+    const Plan staged = ops::Reshard{to}.plan({x}, {mesh, 0, {nodes_of(4), max_int64}});
     CHECK(!staged.steps[0].near.empty());
-    CHECK(traffic_of(staged) == traffic_of(detail::plan_reshard(x, to, mesh)));
+    CHECK(traffic_of(staged) == traffic_of(ops::Reshard{to}.plan({x}, {mesh})));
     CHECK(traffic_of(staged).network_payload(mesh, nodes_of(4)) == staged.network_bytes());
   }
 }

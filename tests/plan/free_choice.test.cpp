@@ -8,7 +8,7 @@
 #include <tessera/plan/op/indexed/dynamic_slice.hpp>
 #include <tessera/plan/op/indexed/scatter.hpp>
 #include <tessera/plan/op/indexed/take.hpp>
-#include <tessera/plan/op/product/product_of_two.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
 #include <tessera/plan/op/window/convolve.hpp>
 #include <tessera/program/explain.hpp>
 #include <tessera/program/simulation.hpp>
@@ -98,7 +98,7 @@ TEST_CASE("a free choice of letters is never dearer: products") {
     const Sharding out = c.tensor(terms.result, type, 15).sharding;
     if (!detail::check_einsum(terms, {a.sharding, b.sharding}, out).ok()) continue;
     compared.add(c.options, [&](const PlanOptions& options, int process) {
-      return detail::plan_einsum(terms, a, b, out, c.mesh, process, options);
+      return ops::Einsum{terms, out}.plan({a, b}, {c.mesh, process, options});
     });
   }
   CHECK(compared.cheaper > compared.cases / 50);
@@ -145,8 +145,8 @@ TEST_CASE("a free choice of letters is never dearer: scatters, takes and slices"
     } else if (i % 3 == 1) {
       const Terms terms = parse("vm,bs->bsm");
       others.add(c.options, [&](const PlanOptions& options, int process) {
-        return detail::plan_take(terms, {table, rows}, OutOfRange::clamp, updates.sharding, c.mesh,
-                                 process, options);
+        return ops::Take{terms, OutOfRange::clamp, updates.sharding}.plan(
+            {table, rows}, {c.mesh, process, options});
       });
     } else {
       const Extents size{(table.extents[0] + 1) / 2};
@@ -172,12 +172,12 @@ TEST_CASE("an axis splits a letter that it splits nowhere") {
   const TensorDesc x{DType::f32, {8, 65536}, along(0)}, w{DType::f32, {65536, 8}, along(1)};
   PlanOptions options;
   options.free_choice = true;
-  const Plan freed = detail::plan_einsum(parse("ik,kj->ij"), x, w, along(0), mesh, 0, options);
+  const Plan freed = ops::Einsum{parse("ik,kj->ij"), along(0)}.plan({x, w}, {mesh, 0, options});
   options.free_choice = false;
-  const Plan own = detail::plan_einsum(parse("ik,kj->ij"), x, w, along(0), mesh, 0, options);
+  const Plan own = ops::Einsum{parse("ik,kj->ij"), along(0)}.plan({x, w}, {mesh, 0, options});
   CHECK_MESSAGE(freed.cost * 9 < own.cost * 8, describe(own) << describe(freed));
   // Where nothing is communicated, a replicated product stays on all processes.
   const TensorDesc all{DType::f32, {512, 512}, Sharding::replicated(2)};
-  CHECK(detail::plan_einsum(parse("ik,kj->ij"), all, all, all.sharding, mesh).communications() ==
+  CHECK(ops::Einsum{parse("ik,kj->ij"), all.sharding}.plan({all, all}, {mesh}).communications() ==
         0);
 }

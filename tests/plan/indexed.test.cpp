@@ -108,7 +108,7 @@ TEST_CASE("takes: table, indices and result under any sharding, finished or open
         tally.add(wrong_operator(
             "take " + std::string(equation), descs, out, mesh,
             [&](int p) {
-              return detail::plan_take(terms, descs, out_of_range, out, mesh, p, options, windows);
+              return ops::Take{terms, out_of_range, out, windows}.plan(descs, {mesh, p, options});
             },
             support::take(terms, choose.whole(descs[0], 0), indices, out_of_range, windows),
             options.machine));
@@ -161,8 +161,8 @@ TEST_CASE("scatters: operand, indices, updates and result under any sharding, fi
         tally.add(wrong_operator(
             "scatter " + std::string(name_of(kind)) + " " + equation, descs, out, mesh,
             [&](int p) {
-              return detail::plan_scatter(terms, kind, descs, indexed, out_of_range, out, mesh, p,
-                                          options);
+              return ops::Scatter{terms, kind, out_of_range, indexed, false, out}.plan(
+                  descs, {mesh, p, options});
             },
             support::scatter(terms, kind, begin, indices, choose.whole(descs[last], last),
                              out_of_range),
@@ -247,8 +247,8 @@ void check_take_row(const char* name, const char* equation, const Extents& x, co
                     const MeshShape& mesh, int reduces, int gathers = 0, int moves = 0,
                     const Extents& windows = {}) {
   const TensorDescs descs{{DType::f32, x, sx}, {DType::i32, i, si}};
-  const Plan p = detail::plan_take(parse(equation), descs, OutOfRange::clamp, out, mesh, 0,
-                                   PlanOptions{}, windows);
+  const Plan p = ops::Take{parse(equation), OutOfRange::clamp, out, windows}.plan(
+      descs, {mesh, 0, PlanOptions{}});
   const int combined = p.count(all_reduce) + p.count(reduce_scatter);
   const bool fits = combined <= reduces && p.count(all_gather) <= gathers &&
                     p.communications() - combined - p.count(all_gather) <= moves;
@@ -265,10 +265,9 @@ TEST_CASE("gathers of the conformance collection") {
                  1);
   check_take_row("G7", "vm,abc->abcm", {250112, 4096}, {{0}, {}}, {64, 1, 1}, {{}, {}, {}},
                  {{}, {}, {}, {}}, MeshShape{32}, 1);
-  const Plan g7 = detail::plan_take(
-      parse("vm,abc->abcm"),
+  const Plan g7 = ops::Take{parse("vm,abc->abcm"), OutOfRange::clamp, {{}, {}, {}, {}}}.plan(
       {{DType::f32, {250112, 4096}, {{0}, {}}}, {DType::i32, {64, 1, 1}, {{}, {}, {}}}},
-      OutOfRange::clamp, {{}, {}, {}, {}}, MeshShape{32});
+      {MeshShape{32}});
   CHECK(g7.slots[0].bytes == Index{7816} * 4096 * 4);
   CHECK(g7.payload_bytes() == 2 * 64 * 4096 * 31 / 32 * 4);
   // Index-parallel: a letter of table and indices; what is not aligned is moved, and no more.
@@ -306,10 +305,9 @@ TEST_CASE("windows that begin at an index, and updates of them") {
                  {{}, {1}, {}}, grid, 1, 0, 0, three);
   const auto scattered = [&](const Sharding& x, const Sharding& i, const Sharding& updates,
                              const Sharding& out) {
-    return detail::plan_scatter(
-        parse("vm,b,bVm->vm"), Reduction::sum,
-        {{DType::f32, table, x}, {DType::i32, ids, i}, {DType::f32, {6, 3, 64}, updates}}, {},
-        OutOfRange::drop, out, four);
+    return ops::Scatter{parse("vm,b,bVm->vm"), Reduction::sum, OutOfRange::drop, {}, false, out}
+        .plan({{DType::f32, table, x}, {DType::i32, ids, i}, {DType::f32, {6, 3, 64}, updates}},
+              {four});
   };
   CHECK(scattered({{0}, {}}, {{}}, {{}, {}, {}}, {{0}, {}}).communications() == 0);
   CHECK(scattered({{}, {0}}, {{}}, {{}, {}, {0}}, {{}, {0}}).communications() == 0);
@@ -334,10 +332,8 @@ TEST_CASE("scatters of the conformance collection") {
   const Terms rows = parse("vm,bs,bsm->vm");
   const auto plan = [&](const Sharding& x, const Sharding& i, const Sharding& u,
                         const Sharding& out) {
-    return detail::plan_scatter(
-        rows, Reduction::sum,
-        {{DType::f32, {17, 9}, x}, {DType::i32, {2, 3}, i}, {DType::f32, {2, 3, 9}, u}}, {},
-        OutOfRange::drop, out, two);
+    return ops::Scatter{rows, Reduction::sum, OutOfRange::drop, {}, false, out}.plan(
+        {{DType::f32, {17, 9}, x}, {DType::i32, {2, 3}, i}, {DType::f32, {2, 3, 9}, u}}, {two});
   };
   CHECK(plan({{}, {0}}, {{}, {}}, {{}, {}, {0}}, {{}, {0}}).communications() == 0);  // SC1
   CHECK(plan({{0}, {}}, {{}, {}}, {{}, {}, {}}, {{0}, {}}).communications() == 0);   // SC3
@@ -348,8 +344,8 @@ TEST_CASE("scatters of the conformance collection") {
   const TensorDescs batch{{DType::i32, {256, 512}, {{0}, {}}},
                           {DType::f32, {256, 512, 1024}, {{0}, {}, {}}}};
   const auto gradient_to = [&](const Sharding& out) {
-    return detail::plan_scatter(gradient, Reduction::sum, batch, {32000}, OutOfRange::drop, out,
-                                MeshShape{8});
+    return ops::Scatter{gradient, Reduction::sum, OutOfRange::drop, {32000}, false, out}.plan(
+        batch, {MeshShape{8}});
   };
   CHECK(gradient_to(Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum)).communications() ==
         0);
@@ -358,11 +354,11 @@ TEST_CASE("scatters of the conformance collection") {
   CHECK(gradient_to({{0}, {}}).count(all_to_all) == 2);
   CHECK(gradient_to({{0}, {}}).payload_bytes() < Index{7} * 32000 * 1024 * 4 / 8);
   // A few updates into a large table that is split: they are gathered, not the table reduced.
-  const Plan few = detail::plan_scatter(rows, Reduction::sum,
-                                        {{DType::f32, {32000, 1024}, {{0}, {}}},
-                                         {DType::i32, {8, 1}, {{0}, {}}},
-                                         {DType::f32, {8, 1, 1024}, {{0}, {}, {}}}},
-                                        {}, OutOfRange::drop, {{0}, {}}, MeshShape{8});
+  const Plan few = ops::Scatter{rows, Reduction::sum, OutOfRange::drop, {}, false, {{0}, {}}}.plan(
+      {{DType::f32, {32000, 1024}, {{0}, {}}},
+       {DType::i32, {8, 1}, {{0}, {}}},
+       {DType::f32, {8, 1, 1024}, {{0}, {}, {}}}},
+      {MeshShape{8}});
   CHECK(few.payload_bytes() == 7 * 4 + 7 * 1024 * 4);
 }
 
@@ -374,24 +370,24 @@ TEST_CASE("dynamic slices of the conformance collection") {
       detail::plan_dynamic_slice({'a', 'b'}, {'b'}, s32({128, 64}, {{0}, {}}), {10}, {{0}, {}}, two)
           .communications() == 0);
   // Y3: [128,64]{1/2} <- [128,2] at column 60.
-  CHECK(detail::plan_dynamic_update({'a', 'b'}, {'b'}, s32({128, 64}, {{}, {0}}),
-                                    s32({128, 2}, {{}, {}}), {{}, {0}}, two)
+  CHECK(ops::DynamicUpdateSlice{parse("ab,ab->ab"), parse("b->b"), false, {{}, {0}}}
+            .plan({s32({128, 64}, {{}, {0}}), s32({128, 2}, {{}, {}})}, {two})
             .communications() == 0);
-  const Plan y3 = detail::plan_dynamic_update({'a', 'b'}, {'b'}, s32({128, 64}, {{}, {0}}),
-                                              s32({128, 2}, {{}, {0}}), {{}, {0}}, two);
+  const Plan y3 = ops::DynamicUpdateSlice{parse("ab,ab->ab"), parse("b->b"), false, {{}, {0}}}.plan(
+      {s32({128, 64}, {{}, {0}}), s32({128, 2}, {{}, {0}})}, {two});
   CHECK(y3.count(all_gather) == 1);
   CHECK(y3.communications() == 1);
   CHECK(y3.payload_bytes() == 128 * 4);
   // Y5: [16]/4 <- [8]/4: the update alone is gathered, six elements a process; three permutes of
   // two would be as much.
-  const Plan y5 =
-      detail::plan_dynamic_update({'a'}, {'a'}, s32({16}, {{0}}), s32({8}, {{0}}), {{0}}, four);
+  const Plan y5 = ops::DynamicUpdateSlice{parse("a,a->a"), parse("a->a"), false, {{0}}}.plan(
+      {s32({16}, {{0}}), s32({8}, {{0}})}, {four});
   CHECK(y5.count(all_gather) == 1);
   CHECK(y5.communications() == 1);
   CHECK(y5.payload_bytes() == 6 * 4);
   // Y7: both dimensions move.
-  CHECK(detail::plan_dynamic_update({'a', 'b'}, {'a', 'b'}, s32({128, 64}, {{}, {0}}),
-                                    s32({10, 10}, {{}, {}}), {{}, {0}}, two)
+  CHECK(ops::DynamicUpdateSlice{parse("ab,ab->ab"), parse("ab->ab"), false, {{}, {0}}}
+            .plan({s32({128, 64}, {{}, {0}}), s32({10, 10}, {{}, {}})}, {two})
             .communications() == 0);
   // A window read across a split dimension: one reduction of its size.
   const Plan read = detail::plan_dynamic_slice({'a', 'b'}, {'a'}, s32({4096, 64}, {{0}, {}}), {16},
@@ -409,14 +405,14 @@ TEST_CASE("a small table is gathered, a large one is not, and a contract may ask
   const Terms terms = parse("vm,n->nm");
   const TensorDescs small{{DType::f32, {100, 16}, {{0}, {}}}, {DType::i32, {1'000'000}, {{}}}};
   const TensorDescs large{{DType::f32, {1'000'000, 16}, {{0}, {}}}, {DType::i32, {100}, {{}}}};
-  CHECK(detail::plan_take(terms, small, OutOfRange::clamp, {{}, {}}, mesh).count(all_gather) >= 1);
-  CHECK(detail::plan_take(terms, small, OutOfRange::clamp, {{}, {}}, mesh).payload_bytes() <=
+  CHECK(ops::Take{terms, OutOfRange::clamp, {{}, {}}}.plan(small, {mesh}).count(all_gather) >= 1);
+  CHECK(ops::Take{terms, OutOfRange::clamp, {{}, {}}}.plan(small, {mesh}).payload_bytes() <=
         100 * 16 * 4);
-  CHECK(detail::plan_take(terms, large, OutOfRange::clamp, {{}, {}}, mesh).count(all_reduce) == 1);
+  CHECK(ops::Take{terms, OutOfRange::clamp, {{}, {}}}.plan(large, {mesh}).count(all_reduce) == 1);
   PlanOptions options;
   options.contract = Contract::nothing();
   options.contract.accept(all_gather, AxisSet{0});
-  const Plan bound = detail::plan_take(terms, large, OutOfRange::clamp, {{}, {}}, mesh, 0, options);
+  const Plan bound = ops::Take{terms, OutOfRange::clamp, {{}, {}}}.plan(large, {mesh, 0, options});
   CHECK(options.contract.covers(bound.needs));
 }
 
@@ -506,15 +502,14 @@ TEST_CASE("what is refused") {
   CHECK(window_rule("ab", "b", {9}) == Rule::moving_window_within);
   CHECK(window_rule("ab", "ba", {1}) == Rule::moving_window_each);
   const Sharding open = plain.with_partial(AxisSet{0}, Reduction::sum);
-  const ops::DynamicUpdateSlice update{detail::same_terms("ab", 2), detail::same_terms("a"), false,
-                                       plain};
+  const ops::DynamicUpdateSlice update{parse("ab,ab->ab"), parse("a->a"), false, plain};
   TensorDescs both = of_integers({plain, plain});
   CHECK(update.check(of_integers({open, plain})).rule == Rule::finished);
   CHECK(update.check(both).ok());
   both[1].extents = {8, 7};
   CHECK(update.check(both).rule == Rule::update_extents_alike);
   const auto one_hot_rule = [&](char along, Index extent, DType type) {
-    return ops::OneHot{detail::same_terms("ab"), along, DType::f32, extent, plain}
+    return ops::OneHot{parse("ab->ab"), along, DType::f32, extent, plain}
         .check({{type, {8}, whole}})
         .rule;
   };
@@ -540,9 +535,9 @@ TEST_CASE("contracts are kept on every mesh where they are kept for stand-in siz
       if (mesh.rank() != 2) continue;
       PlanOptions options;
       options.contract = contract;
-      const Plan p = detail::plan_take(
-          terms, {{DType::f32, {random.below(9) + 1, 6}, x}, {DType::i32, {7, 4}, ids}},
-          OutOfRange::clamp, out, mesh, 0, options);
+      const Plan p = ops::Take{terms, OutOfRange::clamp, out}.plan(
+          {{DType::f32, {random.below(9) + 1, 6}, x}, {DType::i32, {7, 4}, ids}},
+          {mesh, 0, options});
       CHECK_MESSAGE(contract.covers(p.needs), describe(p));
     }
   }

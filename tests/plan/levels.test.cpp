@@ -19,7 +19,8 @@ constexpr Machine nodes_of(int processes) {
 }
 Plan reshard(const Extents& extents, const Sharding& from, const Sharding& to,
              const MeshShape& mesh, const Machine& machine, int process = 0) {
-  return detail::plan_reshard({DType::f32, extents, from}, to, mesh, process, {machine, max_int64});
+  return ops::Reshard{to}.plan({TensorDesc{DType::f32, extents, from}},
+                               {mesh, process, {machine, max_int64}});
 }
 Sharding open_over(AxisSet axes, int rank) {
   return Sharding::replicated(rank).with_partial(axes, Reduction::sum);
@@ -135,7 +136,7 @@ TEST_CASE("levels are chosen by cost: where the network is no slower, what is se
     const Machine machine = some_machine(random, 2);
     TensorDesc desc{DType::f64, {random.below(40), 24}, some_sharding(random, 2, 2, 30)};
     const Sharding to = some_sharding(random, 2, 2);
-    const Plan plan = detail::plan_reshard(desc, to, shape, 0, {machine, max_int64});
+    const Plan plan = ops::Reshard{to}.plan({desc}, {shape, 0, {machine, max_int64}});
     for (const Step& step : plan.steps) {
       if (step.kind != StepKind::communicate || step.collective > all_reduce) continue;
       const TensorDesc from = plan.slots[step.in[0]].desc;

@@ -30,7 +30,7 @@ struct Case {
   MeshShape mesh;
   PlanOptions options;
   Plan plan(int process) const {
-    return detail::plan_einsum(terms, a, b, out, mesh, process, options);
+    return ops::Einsum{terms, out}.plan({a, b}, {mesh, process, options});
   }
 };
 
@@ -178,7 +178,7 @@ TEST_CASE("loops of the conformance cases") {
     const TensorDesc a{row.type, row.a, row.sa}, b{row.type, row.b, row.sb};
     const auto plan_with = [&](PlanOptions options) {
       options.narrow_parts = true;  // the limit has no room for floats
-      return detail::plan_einsum(parse(row.equation), a, b, row.out, row.mesh, 0, options);
+      return ops::Einsum{parse(row.equation), row.out}.plan({a, b}, {row.mesh, 0, options});
     };
     const Plan plain = plan_with({}),
                looped = plan_with(row.limit > 0 ? looping(row.limit) : looping(max_int64, 100));
@@ -206,12 +206,12 @@ TEST_CASE("two products that share a gathered operand do not loop") {
   // W9: one all-gather, two products.
   const MeshShape mesh{4};
   const TensorDesc shared{DType::f32, {3264, 2176}, {{}, {0}}};
-  const Plan gather = detail::plan_reshard(shared, {{}, {}}, mesh, 0, looping(max_int64, 100));
+  const Plan gather = ops::Reshard{{{}, {}}}.plan({shared}, {mesh, 0, looping(max_int64, 100)});
   CHECK(gather.count(all_gather) == 1);
   for (int i = 0; i < 2; ++i) {
-    const Plan product =
-        detail::plan_einsum(parse("mk,kn->mn"), {DType::f32, {2048, 3264}, {{0}, {}}},
-                            gather.result_desc(), {{0}, {}}, mesh, 0, looping(0, 100));
+    const Plan product = ops::Einsum{parse("mk,kn->mn"), {{0}, {}}}.plan(
+        {TensorDesc{DType::f32, {2048, 3264}, {{0}, {}}}, gather.result_desc()},
+        {mesh, 0, looping(0, 100)});
     CHECK(product.communications() == 0);
     CHECK(loop_of(product) == nullptr);
   }
@@ -221,8 +221,8 @@ TEST_CASE("a plan says by how much it exceeds the workspace limit") {
   const MeshShape mesh{2, 4};
   const TensorDesc a{DType::f32, {4000, 4000}, {{0}, {1}}};
   const Terms terms = parse("ik,kj->ij");
-  const Plan plain = detail::plan_einsum(terms, a, a, {{0}, {1}}, mesh);
-  const Plan impossible = detail::plan_einsum(terms, a, a, {{0}, {1}}, mesh, 0, looping(1));
+  const Plan plain = ops::Einsum{terms, {{0}, {1}}}.plan({a, a}, {mesh});
+  const Plan impossible = ops::Einsum{terms, {{0}, {1}}}.plan({a, a}, {mesh, 0, looping(1)});
   CHECK(impossible.steps == plain.steps);
   CHECK(impossible.over_limit == tessera::detail::workspace_of_origin(plain) - 1);
   CHECK(explain(impossible, axis_names(2)).find("the workspace limit is exceeded by 45.7 MiB") !=
@@ -231,7 +231,7 @@ TEST_CASE("a plan says by how much it exceeds the workspace limit") {
   PlanOptions bounded = looping(24 << 20);
   bounded.contract = Contract::nothing();
   bounded.contract.accept(Collective::all_gather, AxisSet{0, 1});
-  const Plan kept = detail::plan_einsum(terms, a, a, {{0}, {1}}, mesh, 0, bounded);
+  const Plan kept = ops::Einsum{terms, {{0}, {1}}}.plan({a, a}, {mesh, 0, bounded});
   CHECK(kept.count(all_gather) == 2);
   CHECK(kept.over_limit > 0);
 }
@@ -242,7 +242,7 @@ constexpr Plan constant_loop() {
   PlanOptions options;
   options.workspace_limit = 24 << 20;
   const TensorDesc a{DType::f32, {4000, 4000}, {{0}, {1}}};
-  return detail::plan_einsum(parse("ik,kj->ij"), a, a, {{0}, {1}}, MeshShape{2, 4}, 0, options);
+  return ops::Einsum{parse("ik,kj->ij"), {{0}, {1}}}.plan({a, a}, {MeshShape{2, 4}, 0, options});
 }
 static_assert(constant_loop().count(collective_permute) == 1);
 }  // namespace

@@ -29,6 +29,8 @@
 #include <tessera/plan/op/window/convolve.hpp>
 #include <tessera/plan/op/window/reduce_window.hpp>
 
+#include "support/enumerate.hpp"
+
 using namespace tessera;
 
 namespace {
@@ -111,21 +113,17 @@ TEST_CASE("an operation answers what its struct answers") {
   check_laws(ops::MapSeveral{detail::broadcast_terms({2, 1}), {DType::f64, DType::f32}, both},
              {x, {DType::f32, {18}, Sharding{{1}}}});
   check_laws(ops::Arg{parse("ij->i"), Reduction::max, Sharding{{0}}}, {x});
-  check_laws(
-      ops::Scan{detail::same_terms("ij"), 'j', Reduction::sum, {.reverse = true}, DType::f32, both},
-      {x});
-  check_laws(ops::Scan{detail::same_terms("ij"), 'i', Reduction::none, {}, DType::f32, both}, {x});
-  check_laws(ops::Softmax{detail::same_terms("ij"), 'j', false, both}, {x});
-  check_laws(ops::Softmax{detail::same_terms("ij"), 'i', true, {{}, {0}}}, {x});
+  check_laws(ops::Scan{parse("ij->ij"), 'j', Reduction::sum, {.reverse = true}, DType::f32, both},
+             {x});
+  check_laws(ops::Scan{parse("ij->ij"), 'i', Reduction::none, {}, DType::f32, both}, {x});
+  check_laws(ops::Softmax{parse("ij->ij"), 'j', false, both}, {x});
+  check_laws(ops::Softmax{parse("ij->ij"), 'i', true, {{}, {0}}}, {x});
   const TensorDesc along{DType::f32, {18}, Sharding{{1}}};
   check_laws(ops::Moments{parse("ij->i"), true, Sharding{{0}}}, {x});
   check_laws(ops::Normalize{parse("ij,j,j->ij"), true, 1e-5, both}, {x, along, along});
   check_laws(ops::Normalize{parse("ij,j->ij"), false, 1e-6, {{}, {0}}}, {x, along});
-  check_laws(
-      ops::Sort{detail::same_terms("ij"), 'j', {.descending = true, .positions = true}, both}, {x});
-  check_laws(
-      ops::Sort{detail::same_terms("ij"), 'i', {.limit = 3, .kind = OperatorKind::top_k}, both},
-      {x});
+  check_laws(ops::Sort{parse("ij->ij"), 'j', {.descending = true, .positions = true}, both}, {x});
+  check_laws(ops::Sort{parse("ij->ij"), 'i', {.limit = 3, .kind = OperatorKind::top_k}, both}, {x});
   check_laws(ops::Take{parse("vm,bs->bsm"), OutOfRange::clamp, three}, {x, ids});
   const Terms into = parse("vm,bs,bsm->vm"), fresh = parse("bs,bsm->vm");
   check_laws(ops::Take{parse("vm,bs->bsVm"), OutOfRange::clamp, {{}, {}, {}, {}}, {3}}, {x, ids});
@@ -133,15 +131,11 @@ TEST_CASE("an operation answers what its struct answers") {
   check_laws(ops::Scatter{into, Reduction::none, OutOfRange::clamp, {}, true, both},
              {ids, rows, x});
   check_laws(ops::Scatter{fresh, Reduction::max, OutOfRange::drop, {9}, false, both}, {ids, rows});
-  check_laws(ops::OneHot{detail::same_terms("bvs"), 'v', DType::f64, 9, three}, {ids});
+  check_laws(ops::OneHot{parse("bvs->bvs"), 'v', DType::f64, 9, three}, {ids});
   const TensorDesc window{DType::f32, {12, 3}, both};
-  check_laws(ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("j"), {3}, both}, {x});
-  check_laws(
-      ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("j"), false, both},
-      {x, window});
-  check_laws(
-      ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("j"), true, both},
-      {window, x});
+  check_laws(ops::DynamicSlice{parse("ij->ij"), parse("j->j"), {3}, both}, {x});
+  check_laws(ops::DynamicUpdateSlice{parse("ij,ij->ij"), parse("j->j"), false, both}, {x, window});
+  check_laws(ops::DynamicUpdateSlice{parse("ij,ij->ij"), parse("j->j"), true, both}, {window, x});
   using enum ops::ConvolveForm;
   check_laws(convolution(forward, around, {}, line), {image, taps});
   check_laws(convolution(by_input, around, image.extents, line), {features, taps});
@@ -298,15 +292,15 @@ TEST_CASE("operations differ where a member differs, and have other digests") {
       ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::clamp, {9}, false, both},
       ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {8}, false, both},
       ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {9}, true, both},
-      ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 9, three},
-      ops::OneHot{detail::same_terms("bsv"), 's', DType::f32, 9, three},
-      ops::OneHot{detail::same_terms("bsv"), 'v', DType::f64, 9, three},
-      ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 8, three},
-      ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("j"), {3}, both},
-      ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("i"), {3}, both},
-      ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("j"), {4}, both},
-      ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("j"), false, both},
-      ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("j"), true, both},
+      ops::OneHot{parse("bsv->bsv"), 'v', DType::f32, 9, three},
+      ops::OneHot{parse("bsv->bsv"), 's', DType::f32, 9, three},
+      ops::OneHot{parse("bsv->bsv"), 'v', DType::f64, 9, three},
+      ops::OneHot{parse("bsv->bsv"), 'v', DType::f32, 8, three},
+      ops::DynamicSlice{parse("ij->ij"), parse("j->j"), {3}, both},
+      ops::DynamicSlice{parse("ij->ij"), parse("i->i"), {3}, both},
+      ops::DynamicSlice{parse("ij->ij"), parse("j->j"), {4}, both},
+      ops::DynamicUpdateSlice{parse("ij,ij->ij"), parse("j->j"), false, both},
+      ops::DynamicUpdateSlice{parse("ij,ij->ij"), parse("j->j"), true, both},
       ops::FromMemory{ops::Memory::on_root(0, 6), both},
       ops::FromMemory{ops::Memory::on_root(1, 6), both},
       ops::ToMemory{ops::Memory::on_root(0, 6)},
@@ -397,13 +391,12 @@ TEST_CASE("numbers of an operator do not change what it needs either") {
   const auto alike = [](const auto& few, const auto& many, const TensorDescs& operands) {
     return needs(few, operands, mesh, Contract{}) == needs(many, operands, mesh, Contract{});
   };
-  const Terms fresh = parse("bs,bsm->vm"), letters = detail::same_terms("ij"),
-              along = detail::same_terms("i");
+  const Terms fresh = parse("bs,bsm->vm"), letters = parse("ij->ij"), along = parse("i->i");
   CHECK(alike(ops::Scatter{fresh, Reduction::sum, OutOfRange::drop, {1}, false, both},
               ops::Scatter{fresh, Reduction::sum, OutOfRange::drop, {1 << 20}, false, both},
               {ids, rows}));
-  CHECK(alike(ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 1, three},
-              ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 1 << 20, three}, {ids}));
+  CHECK(alike(ops::OneHot{parse("bsv->bsv"), 'v', DType::f32, 1, three},
+              ops::OneHot{parse("bsv->bsv"), 'v', DType::f32, 1 << 20, three}, {ids}));
   CHECK(alike(ops::DynamicSlice{letters, along, {1}, both},
               ops::DynamicSlice{letters, along, {1 << 20}, both}, {x}));
 }
@@ -483,15 +476,14 @@ TEST_CASE("broken rules of indices and windows say their numbers, and whose they
   CHECK(said(take, {x, {DType::f32, ids.extents, ids.sharding}}) ==
         "the indices are of another element type; indices are int32 or int64; convert them with "
         "cast first (operand 2)");
-  const ops::DynamicSlice slice{detail::same_terms("ij"), detail::same_terms("ji"), {3}, both};
+  const ops::DynamicSlice slice{parse("ij->ij"), parse("ji->ji"), {3}, both};
   CHECK(said(slice, {x}) ==
         "the window moves along ji, 2 letters, and 1 sizes are given; give one for each letter");
-  const ops::DynamicUpdateSlice update{detail::same_terms("ij", 2), detail::same_terms("j"), false,
-                                       both};
+  const ops::DynamicUpdateSlice update{parse("ij,ij->ij"), parse("j->j"), false, both};
   CHECK(said(update, {x, {DType::f64, {12, 3}, both}}).find("(operand 2, float and double)") !=
         std::string::npos);
   CHECK(said(update, {x, {DType::f32, {11, 3}, both}})
             .find("along i the tensor has 12 elements and the update 11;") == 0);
-  CHECK(OperationView(ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 9, three})
-            .text(names) == " extent 9 to P<data,_,model>");
+  CHECK(OperationView(ops::OneHot{parse("bsv->bsv"), 'v', DType::f32, 9, three}).text(names) ==
+        " extent 9 to P<data,_,model>");
 }

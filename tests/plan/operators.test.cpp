@@ -19,8 +19,10 @@ std::string wrong_einsum(const Terms& terms, const TensorDesc& a, const TensorDe
       einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6));
   return wrong_operator(
       to_text(terms), {a, b}, out, mesh,
-      [&](int p) { return detail::plan_einsum(terms, a, b, out, mesh, p, options); }, expected,
-      options.machine);
+      [&](int p) {
+        return ops::Einsum{terms, out}.plan({a, b}, {mesh, p, options});
+      },
+      expected, options.machine);
 }
 
 /// An extent for each letter.
@@ -235,7 +237,7 @@ TEST_CASE("einsum: long dimensions, which products read and write in panels") {
         const TensorDesc a = extents.desc(terms.operands[0], DType::f32, s[0]);
         const TensorDesc b = extents.desc(terms.operands[1], DType::f32, s[1]);
         const PlanOptions options{some_machine(random), max_int64};
-        const Plan plan = detail::plan_einsum(terms, a, b, out, mesh, 0, options);
+        const Plan plan = ops::Einsum{terms, out}.plan({a, b}, {mesh, 0, options});
         bool in_panels = false, in_parts = false;
         for (const Slot& slot : plan.slots) {
           in_panels = in_panels || slot.panel_dim >= 0;
@@ -256,8 +258,8 @@ TEST_CASE(
     "einsum: panels along the sum are wider than along the result; narrower ones are unpacked") {
   const auto panels = [](const Sharding& a, const Sharding& b, const Sharding& out, Index k,
                          Index n, DType type = DType::f32) {
-    const Plan plan = detail::plan_einsum(parse("ik,kj->ij"), {type, {4096, k}, a},
-                                          {type, {k, n}, b}, out, MeshShape{2});
+    const Plan plan = ops::Einsum{parse("ik,kj->ij"), out}.plan(
+        {TensorDesc{type, {4096, k}, a}, TensorDesc{type, {k, n}, b}}, {MeshShape{2}});
     int count = 0;
     for (const Slot& slot : plan.slots) count += slot.panel_dim >= 0;
     return count;
@@ -277,8 +279,8 @@ TEST_CASE("einsum: the own part of a gathered operand is read where it lies") {
   // Returns the operand whose own part stays, or -1.
   const auto stays = [&](const Sharding& a, const Sharding& b, const Sharding& out, Index m,
                          Index k, Index n, const MeshShape& mesh = MeshShape{2}) {
-    const Plan plan = detail::plan_einsum(parse("ik,kj->ij"), {type, {m, k}, a}, {type, {k, n}, b},
-                                          out, mesh, 0, options);
+    const Plan plan = ops::Einsum{parse("ik,kj->ij"), out}.plan(
+        {TensorDesc{type, {m, k}, a}, TensorDesc{type, {k, n}, b}}, {mesh, 0, options});
     for (const Slot& slot : plan.slots)
       if (slot.own_part >= 0) return int{slot.own_part};
     return -1;
@@ -344,7 +346,10 @@ TEST_CASE("reduce: all kinds, kept dimensions in any order, unfinished operands 
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(
             to_text(terms), {x}, out, mesh,
-            [&](int p) { return detail::plan_reduce(terms, kind, x, out, mesh, p, options); },
+            [&](int p) {
+              return ops::Reduce{.terms = terms, .reduction = kind, .type = x.type, .out = out}
+                  .plan({x}, {mesh, p, options});
+            },
             reduce(terms, kind, whole_input<Value>(x, mesh, 5)), options.machine));
       }
     }
@@ -396,7 +401,8 @@ TEST_CASE(
         tally.add(wrong_operator(
             to_text(terms), operands, out, mesh,
             [&](int p) {
-              return detail::plan_map(terms, operands, DType::f64, out, mesh, p, options);
+              return ops::Map{.terms = terms, .type = DType::f64, .out = out, .reads_index = false}
+                  .plan(operands, {mesh, p, options});
             },
             map<Value>(terms, whole, f), options.machine,
             [&](DryRun& dry) { dry.multiply(multiply); }));
@@ -426,12 +432,15 @@ TEST_CASE("transpose: any order, any target") {
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(
             to_text(terms), {x}, out, mesh,
-            [&](int p) { return detail::plan_transpose(terms, x, out, mesh, p, options); },
+            [&](int p) {
+              return ops::Transpose{terms, out}.plan({x}, {mesh, p, options});
+            },
             transpose(terms, whole_input<Value>(x, mesh, 5)), options.machine));
         Sharding along = Sharding::replicated(out.rank());
         for (int d = 0; d < along.rank(); ++d)
           along[d] = x.sharding[terms.operands[0].find(terms.result[d])];
-        CHECK(detail::plan_transpose(terms, x, along.with_partial(x.sharding.partial, kind), mesh)
+        CHECK(ops::Transpose{terms, along.with_partial(x.sharding.partial, kind)}
+                  .plan({x}, {mesh})
                   .communications() == 0);
       }
     }
@@ -443,7 +452,7 @@ TEST_CASE("a product copies nothing because of a dimension of extent 1") {
     const TensorDesc x{DType::f32, a, Sharding::replicated(a.size())};
     const TensorDesc y{DType::f32, b, Sharding::replicated(b.size())};
     const Sharding out = Sharding::replicated(terms.result.size());
-    const Plan plan = detail::plan_einsum(terms, x, y, out, MeshShape{});
+    const Plan plan = ops::Einsum{terms, out}.plan({x, y}, {MeshShape{}});
     int count = 0;
     for (const Step& step : plan.steps) count += step.kind == StepKind::permute ? 1 : 0;
     return count;
@@ -464,10 +473,13 @@ TEST_CASE("map: operands that lie alike are joined where they lie, and the resul
                        bool reads_index = false) {
     FixedVector<int, max_operands> ranks;
     for (const TensorDesc& one : operands) ranks.push_back(one.rank());
-    return detail::plan_map(detail::broadcast_terms(ranks), operands, type, to, mesh, 0, {},
-                            reads_index);
+    return ops::Map{.terms = detail::broadcast_terms(ranks),
+                    .type = type,
+                    .out = to,
+                    .reads_index = reads_index}
+        .plan(operands, {mesh, 0, {}});
   };
-  const Index moved = detail::plan_reshard(x, out, mesh).payload_bytes();
+  const Index moved = ops::Reshard{out}.plan({x}, {mesh}).payload_bytes();
   CHECK(sum({x, x}, DType::f32, out).payload_bytes() == moved);
   CHECK(sum({x, x, x}, DType::f32, out).communications() == 1);
   CHECK(sum({x, {DType::f32, {64}, {{}}}}, DType::f32, out).payload_bytes() == moved);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a plan says it overruled: batch dimensions win, then the left operand; an axis is used once.
 #include <tessera/plan/op/elements/map.hpp>
-#include <tessera/plan/op/product/product_of_two.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
 #include <tessera/plan/op/rows/reduce.hpp>
 #include <tessera/program/overruled.hpp>
 
@@ -11,8 +11,8 @@ namespace {
 constexpr MeshShape square{2, 2};
 constexpr Plan product(const char* equation, const Extents& a, const Sharding& sa, const Extents& b,
                        const Sharding& sb, const Sharding& out) {
-  return detail::plan_einsum(parse(equation), {DType::f32, a, sa}, {DType::f32, b, sb}, out,
-                             square);
+  return ops::Einsum{parse(equation), out}.plan(
+      {TensorDesc{DType::f32, a, sa}, TensorDesc{DType::f32, b, sb}}, {square});
 }
 constexpr AxisSet x{0}, y{1};
 
@@ -35,8 +35,8 @@ static_assert(overruled(product("bik,bkj->bij", {4, 8, 8}, {{0}, {}, {}}, {4, 8,
 
 // Elementwise: the left operand's split of i, and an axis that nothing is split over.
 constexpr Plan sum(const Sharding& a, const Sharding& b, const Sharding& out) {
-  return detail::plan_map(parse("ij,ij->ij"), {{DType::f32, {8, 8}, a}, {DType::f32, {8, 8}, b}},
-                          DType::f32, out, square);
+  return ops::Map{.terms = parse("ij,ij->ij"), .type = DType::f32, .out = out, .reads_index = false}
+      .plan({{DType::f32, {8, 8}, a}, {DType::f32, {8, 8}, b}}, {square});
 }
 static_assert(overruled(sum({{0}, {}}, {{1}, {}}, {{0}, {}})) ==
               OverruledList{{1, 'i', 1, 'i', 0, x}});
@@ -48,7 +48,8 @@ static_assert(overruled(sum({{}, {}}, {{0}, {}}, {{}, {0}})) ==
               OverruledList{{1, 'i', 0, 'j', -1, x}});
 
 // A reduction's operand is reduced as it lies.
-static_assert(overruled(detail::plan_reduce(parse("ij->j"), Reduction::sum,
-                                            {DType::f32, {8, 8}, {{0}, {1}}}, {{0}}, square))
+static_assert(overruled(ops::Reduce{
+                            .terms = parse("ij->j"), .reduction = Reduction::sum, .out = {{0}}}
+                            .plan({TensorDesc{DType::f32, {8, 8}, {{0}, {1}}}}, {square}))
                   .empty());
 }  // namespace

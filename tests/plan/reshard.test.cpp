@@ -14,8 +14,11 @@ namespace {
 /// Returns what is wrong with the reshard of `desc` to `to`, or nothing.
 std::string wrong_reshard(const TensorDesc& desc, const Sharding& to, const MeshShape& mesh,
                           const PlanOptions& options = {}) {
-  DryRun dry([&](int process) { return detail::plan_reshard(desc, to, mesh, process, options); },
-             mesh, options.machine);
+  DryRun dry(
+      [&](int process) {
+        return ops::Reshard{to}.plan({desc}, {mesh, process, options});
+      },
+      mesh, options.machine);
   std::string text = dry.broken_law();
   if (text.empty() && !(dry.plan().result_desc().sharding == to))
     text = "the chain does not end at the target";
@@ -101,7 +104,7 @@ TEST_CASE(
     for (const Sharding& to : shardings(3, 3, Reduction::sum)) {
       if (!detail::can_reshard(from, to)) continue;
       ++cases;
-      const Plan plan = detail::plan_reshard({DType::f32, {8, 6, 5}, from}, to, mesh);
+      const Plan plan = ops::Reshard{to}.plan({TensorDesc{DType::f32, {8, 6, 5}, from}}, {mesh});
       if (!(plan.result_desc().sharding == to)) ++wrong;
       if (from == to && !plan.steps.empty()) ++wrong;
     }
@@ -120,8 +123,9 @@ TEST_CASE("reshard: the longest chains fit into a plan") {
     const Sharding to = some_sharding(random, rank, mesh.rank());
     Extents extents;
     for (int d = 0; d < rank; ++d) extents.push_back(random.of<Index>({1, 8, 64, 100, 256}));
-    const Plan plan = detail::plan_reshard({DType::f32, extents, from}, to, mesh, 0,
-                                           {some_machine(random, mesh.rank()), max_int64});
+    const Plan plan =
+        ops::Reshard{to}.plan({TensorDesc{DType::f32, extents, from}},
+                              {mesh, 0, {some_machine(random, mesh.rank()), max_int64}});
     longest = plan.steps.size() > longest ? plan.steps.size() : longest;
     cases += plan.result_desc().sharding == to;
   }
@@ -132,7 +136,7 @@ TEST_CASE("reshard: the longest chains fit into a plan") {
 TEST_CASE("reshard: what one native collective does is one native collective") {
   const MeshShape mesh{2, 4};
   const auto plan = [&](const Sharding& from, const Sharding& to) {
-    return detail::plan_reshard({DType::f32, {8, 8}, from}, to, mesh);
+    return ops::Reshard{to}.plan({TensorDesc{DType::f32, {8, 8}, from}}, {mesh});
   };
   const auto only = [](const Plan& p, Collective kind) {
     return p.count(kind) == 1 && p.communications() == 1;
@@ -147,7 +151,8 @@ TEST_CASE("reshard: what one native collective does is one native collective") {
   CHECK(only(plan(open, {{}, {}}), Collective::all_reduce));
   CHECK(only(plan(open, {{1}, {}}), Collective::reduce_scatter));
   CHECK(only(plan(open, {{}, {1}}), Collective::reduce_scatter));
-  CHECK(only(detail::plan_reshard({DType::f32, {8, 8}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3}),
+  CHECK(only(ops::Reshard{{{1}, {0}}}.plan({TensorDesc{DType::f32, {8, 8}, {{0}, {1}}}},
+                                           {MeshShape{3, 3}}),
              Collective::collective_permute));
 }
 
@@ -156,12 +161,15 @@ TEST_CASE("all-reduce is all-gather of reduce-scatter, in payload too") {
     for (const Index n : {0, 1, 5, 7, 8, 24})
       for (int p = 0; p < mesh.processes(); ++p) {
         const Sharding open = Sharding{{}}.with_partial(AxisSet{0}, Reduction::sum);
-        const Index both =
-            detail::plan_reshard({DType::f32, {n}, open}, {{}}, mesh, p).own_payload_bytes();
-        const Index scatter =
-            detail::plan_reshard({DType::f32, {n}, open}, {{0}}, mesh, p).own_payload_bytes();
-        const Index gather =
-            detail::plan_reshard({DType::f32, {n}, {{0}}}, {{}}, mesh, p).own_payload_bytes();
+        const Index both = ops::Reshard{{{}}}
+                               .plan({TensorDesc{DType::f32, {n}, open}}, {mesh, p})
+                               .own_payload_bytes();
+        const Index scatter = ops::Reshard{{{0}}}
+                                  .plan({TensorDesc{DType::f32, {n}, open}}, {mesh, p})
+                                  .own_payload_bytes();
+        const Index gather = ops::Reshard{{{}}}
+                                 .plan({TensorDesc{DType::f32, {n}, {{0}}}}, {mesh, p})
+                                 .own_payload_bytes();
         CHECK(both == scatter + gather);
       }
 }
@@ -297,7 +305,8 @@ TEST_CASE("reshard: replicas share the sending, so that the one with most sends 
   bytes_alone.machine.message_ps = bytes_alone.machine.copy_ps_per_kib = 1;
   const auto payload = [&](const Extents& extents, const Sharding& from, const Sharding& to,
                            const MeshShape& mesh) {
-    return detail::plan_reshard({DType::f64, extents, from}, to, mesh, 0, bytes_alone)
+    return ops::Reshard{to}
+        .plan({TensorDesc{DType::f64, extents, from}}, {mesh, 0, bytes_alone})
         .payload_bytes();
   };
   const auto least = [](const Extents& extents, const Sharding& from, const Sharding& to,
@@ -350,10 +359,10 @@ TEST_CASE("reshard: a move is priced as on a process that sends most") {
     }
     for (int d = 0; d < rank; ++d)
       desc.extents.push_back(1 + random.below(random.below(2) ? 300 : 20));
-    const Plan first = detail::plan_reshard(desc, to, mesh, 0);
+    const Plan first = ops::Reshard{to}.plan({desc}, {mesh, 0});
     std::vector<std::int64_t> most(first.steps.size());
     for (int process = 0; process < mesh.processes(); ++process) {
-      const Plan plan = detail::plan_reshard(desc, to, mesh, process);
+      const Plan plan = ops::Reshard{to}.plan({desc}, {mesh, process});
       for (std::size_t k = 0; k < most.size(); ++k) {
         const Step& step = plan.steps[static_cast<int>(k)];
         if (step.kind == StepKind::communicate && step.messages > 0)

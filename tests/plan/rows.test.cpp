@@ -47,7 +47,9 @@ TEST_CASE("arg-max and arg-min: the first place, indices finished, scattered or 
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(
             "arg " + std::string(equation), {x}, out, mesh,
-            [&](int p) { return detail::plan_arg(terms, kind, x, out, mesh, p, options); },
+            [&](int p) {
+              return ops::Arg{terms, kind, out}.plan({x}, {mesh, p, options});
+            },
             support::arg(terms, kind, whole_input<Value>(x, mesh, 5)), options.machine));
       }
     }
@@ -114,68 +116,75 @@ TEST_CASE("what they communicate") {
   const Sharding whole{{0}, {}}, cut{{}, {0, 1}}, row{{}}, part{{0}};
   const TensorDesc x{DType::f32, {16, 4096}, cut};
   // Not split: nothing.
-  CHECK(detail::plan_arg(rows, Reduction::max, {DType::f32, {16, 4096}, whole}, part, mesh)
+  CHECK(ops::Arg{rows, Reduction::max, part}
+            .plan({TensorDesc{DType::f32, {16, 4096}, whole}}, {mesh})
             .communications() == 0);
   CHECK(detail::plan_deterministic_sum(rows, {DType::f32, {16, 4096}, whole}, part, mesh)
             .communications() == 0);
-  CHECK(detail::plan_scan({'b', 'v'}, 1, Reduction::sum, {}, {DType::f32, {16, 4096}, whole}, whole,
-                          mesh)
+  CHECK(ops::Scan{.terms = parse("bv->bv"), .along = 'v', .reduction = Reduction::sum, .out = whole}
+            .plan({TensorDesc{DType::f32, {16, 4096}, whole}}, {mesh})
             .communications() == 0);
   // Split: a row's size of values and of indices, nothing of x's size.
-  const Plan arg = detail::plan_arg(rows, Reduction::max, x, row, mesh);
+  const Plan arg = ops::Arg{rows, Reduction::max, row}.plan({x}, {mesh});
   CHECK(arg.count(Collective::all_reduce) == 2);
   CHECK(arg.communications() == 2);
   CHECK(arg.payload_bytes() == 2 * (16 - 2) * 4 + 2 * (16 - 2) * 8);
   CHECK(arg.peak_bytes < 1024);
   // One element of each row from one other part in each of three rounds.
-  const Plan scan = detail::plan_scan({'b', 'v'}, 1, Reduction::sum, {}, x, cut, mesh);
+  const Plan scan = ops::Scan{.terms = parse("bv->bv"),
+                              .along = 'v',
+                              .reduction = Reduction::sum,
+                              .type = x.type,
+                              .out = cut}
+                        .plan({x}, {mesh});
   CHECK(scan.count(Collective::exchange) == 3);
   CHECK(scan.communications() == 3);
   CHECK(scan.payload_bytes() == 3 * 16 * 4);
   // Of a softmax the largest element of each row and its sum of exponentials.
-  CHECK(detail::plan_softmax({'b', 'v'}, 1, false, {DType::f32, {16, 4096}, whole}, whole, mesh)
+  CHECK(ops::Softmax{parse("bv->bv"), 'v', false, whole}
+            .plan({TensorDesc{DType::f32, {16, 4096}, whole}}, {mesh})
             .steps.size() == 1);
   const TensorDesc halves{DType::f16, {16, 4096}, cut};
-  const Plan soft = detail::plan_softmax({'b', 'v'}, 1, true, halves, cut, mesh);
+  const Plan soft = ops::Softmax{parse("bv->bv"), 'v', true, cut}.plan({halves}, {mesh});
   CHECK(soft.count(Collective::all_reduce) == 2);
   CHECK(soft.communications() == 2);
   CHECK(soft.payload_bytes() == 2 * (16 - 2) * 2 + 2 * (16 - 2) * 4);  // the sums are floats
   CHECK(soft.peak_bytes < 16 * 512 * 2 + 1024);
   // Of a variance the means and the squares; one step where rows are whole.
-  const Plan spread = detail::plan_moments(rows, true, halves, row, mesh);
+  const Plan spread = ops::Moments{rows, true, row}.plan({halves}, {mesh});
   CHECK(spread.count(Collective::all_reduce) == 2);
   CHECK(spread.communications() == 2);
   CHECK(spread.payload_bytes() == 2 * 2 * (16 - 2) * 4);  // floats
   CHECK(spread.peak_bytes < 1024);
   const Sharding along_rows{{0, 1}, {}};
-  const Plan local = detail::plan_moments(rows, true, {DType::f32, {16, 4096}, along_rows},
-                                          Sharding{{0, 1}}, mesh);
+  const Plan local = ops::Moments{rows, true, Sharding{{0, 1}}}.plan(
+      {TensorDesc{DType::f32, {16, 4096}, along_rows}}, {mesh});
   CHECK(local.steps.size() == 1);
   CHECK(local.also.size() == 1);
-  CHECK(detail::plan_moments(rows, false, x, Sharding{{0, 1}}, mesh)
+  CHECK(ops::Moments{rows, false, Sharding{{0, 1}}}
+            .plan({x}, {mesh})
             .count(Collective::reduce_scatter) == 1);
   // Of a layer norm the same, as floats, and of an RMS norm the squares alone; scale and bias are
   // cut where they lie.
   const Terms norm = parse("bv,v,v->bv");
   const Sharding one{{}};
   const TensorDesc factor{DType::f16, {4096}, one};
-  const Plan centred =
-      detail::plan_normalize(norm, true, 1e-5, {halves, factor, factor}, cut, mesh);
+  const Plan centred = ops::Normalize{norm, true, 1e-5, cut}.plan({halves, factor, factor}, {mesh});
   CHECK(centred.count(Collective::all_reduce) == 2);
   CHECK(centred.communications() == 2);
   CHECK(centred.payload_bytes() == 2 * 2 * (16 - 2) * 4);
   CHECK(centred.peak_bytes < 16 * 512 * 2 + 2 * 512 * 2 + 1024);
   CHECK(centred.also.size() == 2);
   const Plan squares =
-      detail::plan_normalize(parse("bv,v->bv"), false, 1e-5, {halves, factor}, cut, mesh);
+      ops::Normalize{parse("bv,v->bv"), false, 1e-5, cut}.plan({halves, factor}, {mesh});
   CHECK(squares.communications() == 1);
   CHECK(squares.payload_bytes() == 2 * (16 - 2) * 4);
   CHECK(squares.also.size() == 1);
-  CHECK(detail::plan_normalize(norm, true, 1e-5,
-                               {{DType::f32, {16, 4096}, along_rows},
-                                {DType::f32, {4096}, one},
-                                {DType::f32, {4096}, one}},
-                               along_rows, mesh)
+  CHECK(ops::Normalize{norm, true, 1e-5, along_rows}
+            .plan({{DType::f32, {16, 4096}, along_rows},
+                   {DType::f32, {4096}, one},
+                   {DType::f32, {4096}, one}},
+                  {mesh})
             .steps.size() == 1);
   // Exponents, and two limbs of integers that are scattered where the result is.
   const Plan sum = detail::plan_deterministic_sum(rows, x, row, mesh);
@@ -197,8 +206,13 @@ TEST_CASE(
       for (const bool reverse : {false, true}) {
         const TensorDesc x{DType::f32, {rows, 4 * parts}, cut};
         const auto planned = [&](const PlanOptions& options) {
-          return detail::plan_scan({'b', 'v'}, 1, Reduction::sum, {.reverse = reverse}, x, cut,
-                                   mesh, 0, options);
+          return ops::Scan{.terms = parse("bv->bv"),
+                           .along = 'v',
+                           .reduction = Reduction::sum,
+                           .options = {.reverse = reverse},
+                           .type = x.type,
+                           .out = cut}
+              .plan({x}, {mesh, 0, options});
         };
         PlanOptions options;
         const Plan best = planned(options);
@@ -221,8 +235,12 @@ TEST_CASE(
 TEST_CASE("running sums over more parts than a plan has rounds for gather their totals") {
   for (const int parts : {4096, 4097}) {
     const TensorDesc x{DType::f32, {1000000, 4 * parts}, {{}, {0}}};
-    const Plan plan =
-        detail::plan_scan({'b', 'v'}, 1, Reduction::sum, {}, x, x.sharding, MeshShape{parts});
+    const Plan plan = ops::Scan{.terms = parse("bv->bv"),
+                                .along = 'v',
+                                .reduction = Reduction::sum,
+                                .type = x.type,
+                                .out = x.sharding}
+                          .plan({x}, {MeshShape{parts}});
     CHECK(plan.count(Collective::exchange) == (parts == 4096 ? 12 : 0));
     CHECK(plan.count(Collective::all_gather) == (parts == 4096 ? 0 : 1));
   }

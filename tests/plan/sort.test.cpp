@@ -152,7 +152,7 @@ TEST_CASE("one row under every sharding of a line, merged by any number of proce
 
 TEST_CASE("Z1: an all-to-all to the free dimension, a sort, an all-to-all back") {
   const TensorDesc x = tensor(DType::f32, {1024, 1024}, {{}, {0}});
-  const Plan plan = detail::plan_sort({'a', 'b'}, 1, {}, {x}, x.sharding, MeshShape{8});
+  const Plan plan = ops::Sort{parse("ab->ab"), 'b', {}, x.sharding}.plan({x}, {MeshShape{8}});
   CHECK(plan.count(all_to_all) == 2);
   CHECK(plan.communications() == 2);
   CHECK(plan.payload_bytes() == 2 * (1024 * 128 - 128 * 128) * 4);
@@ -162,27 +162,32 @@ TEST_CASE("Z1: an all-to-all to the free dimension, a sort, an all-to-all back")
           .extents();
   CHECK(there == Extents{128, 1024});
   // Where the result may stay, there is no way back; along the other dimension there is nothing.
-  CHECK(detail::plan_sort({'a', 'b'}, 1, {}, {x}, {{0}, {}}, MeshShape{8}).communications() == 1);
-  CHECK(detail::plan_sort({'a', 'b'}, 0, {}, {x}, x.sharding, MeshShape{8}).communications() == 0);
+  CHECK(ops::Sort{parse("ab->ab"), 'b', {}, {{0}, {}}}.plan({x}, {MeshShape{8}}).communications() ==
+        1);
+  CHECK(
+      ops::Sort{parse("ab->ab"), 'a', {}, x.sharding}.plan({x}, {MeshShape{8}}).communications() ==
+      0);
   // Positions go back alone, as int32; with values, both.
   const SortTask positions{.keys = false, .positions = true};
-  CHECK(
-      detail::plan_sort({'a', 'b'}, 1, positions, {x}, x.sharding, MeshShape{8}).payload_bytes() ==
-      (1024 * 128 - 128 * 128) * (4 + 4));
+  CHECK(ops::Sort{parse("ab->ab"), 'b', positions, x.sharding}
+            .plan({x}, {MeshShape{8}})
+            .payload_bytes() == (1024 * 128 - 128 * 128) * (4 + 4));
   const SortTask both{.positions = true};
-  CHECK(detail::plan_sort({'a', 'b'}, 1, both, {x}, x.sharding, MeshShape{8}).payload_bytes() ==
-        (1024 * 128 - 128 * 128) * (4 + 4 + 4));
+  CHECK(
+      ops::Sort{parse("ab->ab"), 'b', both, x.sharding}.plan({x}, {MeshShape{8}}).payload_bytes() ==
+      (1024 * 128 - 128 * 128) * (4 + 4 + 4));
 }
 
 TEST_CASE("Z3: the axis moves to where blocks stay even, beside the one that is there") {
   const TensorDesc x = tensor(DType::f32, {7, 1024, 1024}, {{}, {0}, {1}});
-  const Plan plan = detail::plan_sort({'a', 'b', 'c'}, 2, {}, {x}, x.sharding, MeshShape{2, 4});
+  const Plan plan = ops::Sort{parse("abc->abc"), 'c', {}, x.sharding}.plan({x}, {MeshShape{2, 4}});
   CHECK(plan.count(all_to_all) == 2);
   CHECK(plan.communications() == 2);
   CHECK(plan.payload_bytes() == 2 * 7 * 512 * 256 / 4 * 3 * 4);
   // Only part of an axis list moves, where the other dimension takes no more.
   const TensorDesc two = tensor(DType::f32, {2, 1 << 16}, {{}, {0, 1}});
-  const Plan partly = detail::plan_sort({'a', 'b'}, 1, {}, {two}, two.sharding, MeshShape{16, 2});
+  const Plan partly =
+      ops::Sort{parse("ab->ab"), 'b', {}, two.sharding}.plan({two}, {MeshShape{16, 2}});
   CHECK(partly.count(all_to_all) == 2);
   CHECK(partly.count(Collective::exchange) == 1);
   bool merged = false;
@@ -201,8 +206,13 @@ TEST_CASE(
   for (const Index n : {1024, 1030})
     for (const bool reverse : {false, true}) {
       const TensorDesc x = tensor(DType::f32, {128, n}, {{}, {0}});
-      const Plan plan = detail::plan_scan({'a', 'b'}, 1, Reduction::sum, {.reverse = reverse}, x,
-                                          x.sharding, MeshShape{8});
+      const Plan plan = ops::Scan{.terms = parse("ab->ab"),
+                                  .along = 'b',
+                                  .reduction = Reduction::sum,
+                                  .options = {.reverse = reverse},
+                                  .type = x.type,
+                                  .out = x.sharding}
+                            .plan({x}, {MeshShape{8}});
       CHECK(plan.count(Collective::exchange) == 3);
       CHECK(plan.communications() == 3);
       CHECK(plan.payload_bytes() == 3 * 128 * 4);
@@ -213,7 +223,8 @@ TEST_CASE(
 TEST_CASE("a merge reads both messages and as many tensors as a sort may carry") {
   const TensorDesc one = tensor(DType::f32, {1 << 16}, {{0}});
   const TensorDescs x(7, one);
-  const Plan plan = detail::plan_sort({'a'}, 0, {.positions = true}, x, one.sharding, MeshShape{4});
+  const Plan plan =
+      ops::Sort{parse("a->a"), 'a', {.positions = true}, one.sharding}.plan(x, {MeshShape{4}});
   Index inputs = 0;
   for (const KernelCall& kernel : instructions_of(plan).kernels)
     inputs = max_of(inputs, Index{kernel.in.size()});
@@ -224,42 +235,44 @@ TEST_CASE("one long row: merges between pairs of processes; a short one is gathe
   const MeshShape mesh{8};
   const TensorDesc ints = tensor(DType::i32, {1 << 20}, {{0}}),
                    floats = tensor(DType::f32, {1 << 20}, {{0}});
-  const Plan plan = detail::plan_sort({'a'}, 0, {}, {ints}, {{0}}, mesh);
+  const Plan plan = ops::Sort{parse("a->a"), 'a', {}, {{0}}}.plan({ints}, {mesh});
   CHECK(plan.communications() == 1);
   CHECK(plan.steps.back().merges);
   CHECK(plan.steps.back().rounds == 6);
   const Index block = 1 << 17;
   CHECK(plan.own_payload_bytes() == 3 * block * 4);  // process 0 takes part in three rounds
-  CHECK(detail::plan_sort({'a'}, 0, {}, {ints}, {{0}}, mesh, 3).own_payload_bytes() ==
+  CHECK(ops::Sort{parse("a->a"), 'a', {}, {{0}}}.plan({ints}, {mesh, 3}).own_payload_bytes() ==
         6 * block * 4);
   CHECK(plan.peak_bytes == (1 + 4) * block * 4);  // the result, and a key and a place twice
   // Floats are told apart by their bits (-0 and 0 too); where something is carried, by positions.
-  CHECK(detail::plan_sort({'a'}, 0, {}, {floats}, {{0}}, mesh).own_payload_bytes() ==
+  CHECK(ops::Sort{parse("a->a"), 'a', {}, {{0}}}.plan({floats}, {mesh}).own_payload_bytes() ==
         3 * block * 4);
-  CHECK(detail::plan_sort({'a'}, 0, {}, {ints, floats}, {{0}}, mesh).own_payload_bytes() ==
-        3 * block * (4 + 4 + 4));
+  CHECK(
+      ops::Sort{parse("a,a->a"), 'a', {}, {{0}}}.plan({ints, floats}, {mesh}).own_payload_bytes() ==
+      3 * block * (4 + 4 + 4));
   // Positions of a line that is too long for int32.
   const Index huge = Index{1} << 32;
-  const Plan long_line = detail::plan_sort({'a'}, 0, {.positions = true},
-                                           {tensor(DType::f32, {huge}, {{0}})}, {{0}}, mesh);
+  const Plan long_line = ops::Sort{parse("a->a"), 'a', {.positions = true}, {{0}}}.plan(
+      {tensor(DType::f32, {huge}, {{0}})}, {mesh});
   CHECK(long_line.own_payload_bytes() == 3 * (huge / 8) * (4 + 8));
   const Plan small =
-      detail::plan_sort({'a'}, 0, {}, {tensor(DType::i32, {100}, {{0}})}, {{0}}, mesh);
+      ops::Sort{parse("a->a"), 'a', {}, {{0}}}.plan({tensor(DType::i32, {100}, {{0}})}, {mesh});
   CHECK(small.count(all_gather) == 1);
   CHECK(small.communications() == 1);
   // Blocks of several sizes among full ones cannot be merged in place: over one axis there are
   // none.
   const MeshShape cut{2, 4};
   const auto over_two = [&](Index n) {
-    return detail::plan_sort({'a'}, 0, {}, {tensor(DType::i32, {n}, {{0, 1}})}, {{0, 1}}, cut);
+    return ops::Sort{parse("a->a"), 'a', {}, {{0, 1}}}.plan({tensor(DType::i32, {n}, {{0, 1}})},
+                                                            {cut});
   };
   CHECK(over_two(1 << 20).count(Collective::exchange) == 1);
   const Plan uneven = over_two((1 << 20) + 1);
   for (const Step& step : uneven.steps) CHECK((!step.merges || step.group.size() == 1));
   CHECK(uneven.payload_bytes() < 2 * over_two(1 << 20).payload_bytes());
   // Planning does not grow with the number of processes, and the rounds are few.
-  const Plan large = detail::plan_sort({'a'}, 0, {}, {tensor(DType::i32, {1 << 30}, {{0}})}, {{0}},
-                                       MeshShape{4096}, 77);
+  const Plan large = ops::Sort{parse("a->a"), 'a', {}, {{0}}}.plan(
+      {tensor(DType::i32, {1 << 30}, {{0}})}, {MeshShape{4096}, 77});
   CHECK(large.steps.back().rounds == 78);
   CHECK(large.payload_bytes() <= 78 * (Index{1} << 18) * 4);
 }
@@ -269,24 +282,24 @@ TEST_CASE("the first k: a few elements of each part move, not the rows") {
   const TensorDesc x = tensor(DType::f32, {16, 32000}, {{}, {0}});
   const SortTask task{
       .descending = true, .positions = true, .limit = 5, .kind = OperatorKind::top_k};
-  const Plan plan = detail::plan_sort({'b', 'v'}, 1, task, {x}, {{}, {}}, mesh);
+  const Plan plan = ops::Sort{parse("bv->bv"), 'v', task, {{}, {}}}.plan({x}, {mesh});
   CHECK(plan.count(all_gather) == 1);  // of values and positions together
   CHECK(plan.communications() == 1);
   CHECK(plan.payload_bytes() == 16 * 7 * 5 * (4 + 4));
   CHECK(plan.slots[plan.result].desc.extents == Extents{16, 5});
   // To where the rows are split, the candidates go all-to-all.
-  const Plan scattered = detail::plan_sort(
-      {'b', 'v'}, 1, task, {tensor(DType::f32, {16000, 32000}, {{}, {0}})}, {{0}, {}}, mesh);
+  const Plan scattered = ops::Sort{parse("bv->bv"), 'v', task, {{0}, {}}}.plan(
+      {tensor(DType::f32, {16000, 32000}, {{}, {0}})}, {mesh});
   CHECK(scattered.count(all_to_all) >= 1);
   CHECK(scattered.payload_bytes() == 14000 * 5 * (4 + 4));
   // Most of each row: the rows move.
   SortTask most = task;
   most.limit = 31000;
-  CHECK(detail::plan_sort({'b', 'v'}, 1, most, {x}, {{0}, {}}, mesh).payload_bytes() ==
+  CHECK(ops::Sort{parse("bv->bv"), 'v', most, {{0}, {}}}.plan({x}, {mesh}).payload_bytes() ==
         14 * 4000 * 4);
   // Not split: nothing.
-  CHECK(detail::plan_sort({'b', 'v'}, 1, task, {tensor(DType::f32, {16, 32000}, {{0}, {}})},
-                          {{0}, {}}, mesh)
+  CHECK(ops::Sort{parse("bv->bv"), 'v', task, {{0}, {}}}
+            .plan({tensor(DType::f32, {16, 32000}, {{0}, {}})}, {mesh})
             .communications() == 0);
 }
 
@@ -328,17 +341,20 @@ TEST_CASE("a contract that is kept for stand-in sizes is kept on every mesh and 
 TEST_CASE("verdicts and element types") {
   const Sharding s{{0}, {1}};
   const Sharding open = Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum);
-  CHECK(detail::check_sort(detail::same_terms("ab"), 'b', {s}, s).ok());
-  CHECK(detail::check_sort(detail::same_terms("ab", 2), 'b', {s, s}, s).ok());
-  CHECK(detail::check_sort(detail::same_terms("ab"), 'c', {s}, s) ==
-        Verdict{Rule::along_known, 0, 'c'});
-  CHECK(detail::check_sort(detail::same_terms("ab"), 'b', {open}, s) == Verdict{Rule::finished, 0});
-  CHECK(detail::check_sort(detail::same_terms("ab", 2), 'b', {s, open}, s) ==
-        Verdict{Rule::finished, 1});
-  CHECK(detail::check_sort(detail::same_terms("ab"), 'b', {s}, open) == Verdict{Rule::finished, 1});
-  CHECK(detail::check_sort(detail::same_terms("abc"), 'b', {s}, s).rule == Rule::rank_matches);
-  CHECK(detail::check_sort(detail::same_terms("ab->a"), 'b', {s}, s).rule ==
-        Rule::equation_readable);
-  CHECK(detail::check_sort_type(DType::c64).rule == Rule::extremes_of_ordered);
-  CHECK(detail::check_sort_type(DType::boolean).ok());
+  const auto check = [](const Terms& terms, char along, const Shardings& x, const Sharding& out,
+                        DType type = DType::f32) {
+    TensorDescs descs;
+    for (const Sharding& one : x) descs.push_back(tensor(type, {4, 4}, one));
+    return ops::Sort{terms, along, {}, out}.check(descs);
+  };
+  CHECK(check(parse("ab->ab"), 'b', {s}, s).ok());
+  CHECK(check(parse("ab,ab->ab"), 'b', {s, s}, s).ok());
+  CHECK(check(parse("ab->ab"), 'c', {s}, s) == Verdict{Rule::along_known, 0, 'c'});
+  CHECK(check(parse("ab->ab"), 'b', {open}, s) == Verdict{Rule::finished, 0});
+  CHECK(check(parse("ab,ab->ab"), 'b', {s, open}, s) == Verdict{Rule::finished, 1});
+  CHECK(check(parse("ab->ab"), 'b', {s}, open) == Verdict{Rule::finished, 1});
+  CHECK(check(parse("abc->abc"), 'b', {s}, s).rule == Rule::rank_matches);
+  CHECK(check(parse("ab->a->a"), 'b', {s}, s).rule == Rule::equation_readable);
+  CHECK(check(parse("ab->ab"), 'b', {s}, s, DType::c64).rule == Rule::extremes_of_ordered);
+  CHECK(check(parse("ab->ab"), 'b', {s}, s, DType::boolean).ok());
 }

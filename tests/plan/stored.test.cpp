@@ -6,7 +6,7 @@
 #include <functional>
 
 #include <tessera/plan/op/halo/halo_exchange.hpp>
-#include <tessera/plan/op/product/product_of_two.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
 #include <tessera/plan/op/rows/reduce.hpp>
 #include <tessera/plan/op/rows/scan.hpp>
 #include <tessera/plan/op/rows/sort.hpp>
@@ -57,25 +57,30 @@ int more_copies(const MakePlan& make, const Halo& halo = wide) {
 }
 MakePlan reduction(const char* equation, const Sharding& out) {
   return [=](int p, const PlanOptions& options) {
-    return detail::plan_reduce(parse(equation), Reduction::sum, x, out, mesh, p, options);
+    return ops::Reduce{
+        .terms = parse(equation), .reduction = Reduction::sum, .type = x.type, .out = out}
+        .plan({x}, {mesh, p, options});
   };
 }
 MakePlan change(const Sharding& to) {
   return [=](int p, const PlanOptions& options) {
-    return detail::plan_reshard(x, to, mesh, p, options);
+    return ops::Reshard{to}.plan({x}, {mesh, p, options});
   };
 }
 MakePlan product(const char* equation, const TensorDesc& y, const Sharding& out) {
   return [=](int p, const PlanOptions& options) {
-    return detail::plan_einsum(parse(equation), x, y, out, mesh, p, options);
+    return ops::Einsum{parse(equation), out}.plan({x, y}, {mesh, p, options});
   };
 }
 }  // namespace
 
 TEST_CASE("what kernels with strides read is read where it lies") {
   const MakePlan sum_of_two = [](int p, const PlanOptions& options) {
-    return detail::plan_map(detail::broadcast_terms({2, 2}), {x, x}, DType::f64, x.sharding, mesh,
-                            p, options);
+    return ops::Map{.terms = detail::broadcast_terms({2, 2}),
+                    .type = DType::f64,
+                    .out = x.sharding,
+                    .reads_index = false}
+        .plan({x, x}, {mesh, p, options});
   };
   CHECK(more_copies(sum_of_two) == 0);
   CHECK(more_copies(reduction("ab->a", Sharding{{0}})) == 0);
@@ -85,7 +90,7 @@ TEST_CASE("what kernels with strides read is read where it lies") {
   const TensorDesc square{DType::f64, {7, 5}, Sharding{{1}, {}}};
   CHECK(more_copies(product("ab,bc->ac", square, Sharding{{0}, {}})) == 0);
   CHECK(more_copies([](int p, const PlanOptions& options) {
-          return detail::plan_transpose(parse("ab->ba"), x, Sharding{{1}, {0}}, mesh, p, options);
+          return ops::Transpose{parse("ab->ba"), Sharding{{1}, {0}}}.plan({x}, {mesh, p, options});
         }) == 0);
   CHECK(more_copies([](int p, const PlanOptions& options) {
           return detail::plan_halo(x, wide, mesh, p, options);
@@ -94,10 +99,15 @@ TEST_CASE("what kernels with strides read is read where it lies") {
 
 TEST_CASE("before what takes one row of memory stands a copy, but not where a halo leaves one") {
   const MakePlan running = [](int p, const PlanOptions& options) {
-    return detail::plan_scan({'a', 'b'}, 0, Reduction::sum, {}, x, x.sharding, mesh, p, options);
+    return ops::Scan{.terms = parse("ab->ab"),
+                     .along = 'a',
+                     .reduction = Reduction::sum,
+                     .type = x.type,
+                     .out = x.sharding}
+        .plan({x}, {mesh, p, options});
   };
   const MakePlan ordered = [](int p, const PlanOptions& options) {
-    return detail::plan_sort({'a', 'b'}, 0, {}, {x}, x.sharding, mesh, p, options);
+    return ops::Sort{parse("ab->ab"), 'a', {}, x.sharding}.plan({x}, {mesh, p, options});
   };
   const MakePlan everywhere = change(Sharding::replicated(2));
   const MakePlan dotted = product("ab,ab->", x, Sharding{});
@@ -118,8 +128,11 @@ TEST_CASE("a destination within a halo is written there by what takes strides") 
   PlanOptions options;
   options.stored = &stored;
   options.destination = Destination::accumulated;
-  const Plan added = detail::plan_map(detail::broadcast_terms({2, 2}), {x, x}, DType::f64,
-                                      x.sharding, mesh, 4, options);
+  const Plan added = ops::Map{.terms = detail::broadcast_terms({2, 2}),
+                              .type = DType::f64,
+                              .out = x.sharding,
+                              .reads_index = false}
+                         .plan({x, x}, {mesh, 4, options});
   CHECK(added.steps.size() == 1);
   CHECK(added.peak_bytes == 0);
   CHECK(added.slots[added.result].given);
@@ -128,9 +141,12 @@ TEST_CASE("a destination within a halo is written there by what takes strides") 
   CHECK(detail::strides_of(added, added.slots[added.result], mesh.coordinates(4)) == Extents{6, 1});
   options.destination = Destination::given;
   stored.operands = {Halo{}};
-  const Plan reduced = detail::plan_reduce(parse("abc->ab"), Reduction::sum,
-                                           {DType::f64, {9, 7, 4}, Sharding{{0}, {1}, {}}},
-                                           x.sharding, mesh, 4, options);
+  const Plan reduced =
+      ops::Reduce{.terms = parse("abc->ab"),
+                  .reduction = Reduction::sum,
+                  .type = DType::f64,
+                  .out = x.sharding}
+          .plan({TensorDesc{DType::f64, {9, 7, 4}, Sharding{{0}, {1}, {}}}}, {mesh, 4, options});
   CHECK(copies(reduced) == 1);
   CHECK(reduced.peak_bytes == detail::arena_charge(reduced.slots[1].bytes));
 }

@@ -26,6 +26,24 @@ constexpr std::string_view table[dtypes] = {
 };
 constexpr std::string_view letters = " spxnyl";  // by Reduction
 
+/// Vectors of one element, split so.
+constexpr TensorDescs ones(DType type, const Shardings& split) {
+  TensorDescs x;
+  for (const Sharding& s : split) x.push_back({type, {1}, s});
+  return x;
+}
+constexpr Verdict check_reduce(Reduction by, bool mean, DType type, const Sharding& x = {{}}) {
+  return ops::Reduce{.terms = parse("i->"), .reduction = by, .mean = mean, .type = type}.check(
+      ones(type, {x}));
+}
+constexpr Verdict check_product(DType a, DType b) {
+  return ops::Einsum{parse("i,i->i"), Sharding{{}}}.check(
+      {TensorDesc{a, {1}, Sharding{{}}}, TensorDesc{b, {1}, Sharding{{}}}});
+}
+constexpr Verdict check_arg(DType type) {
+  return ops::Arg{parse("i->"), Reduction::max}.check(ones(type, {Sharding{{}}}));
+}
+
 consteval bool every_type_has_what_the_table_says() {
   for (int t = 0; t < dtypes; ++t) {
     const DType type = static_cast<DType>(t);
@@ -33,7 +51,7 @@ consteval bool every_type_has_what_the_table_says() {
     for (int r = 1; r < reductions; ++r) {
       const Reduction reduction = static_cast<Reduction>(r);
       const bool has = expected(letters[static_cast<std::size_t>(r)]);
-      if (detail::check_reduce_type(reduction, false, type).ok() != has) return false;
+      if (check_reduce(reduction, false, type).ok() != has) return false;
       // A tensor may be unfinished by exactly those kinds.
       Sharding open{{0}};
       open = open.with_partial(AxisSet{1}, reduction);
@@ -42,36 +60,30 @@ consteval bool every_type_has_what_the_table_says() {
         return false;
     }
     if (!check(TensorDesc{type, {4}, Sharding{{0}}}, 2).ok()) return false;
-    if (detail::check_reduce_type(Reduction::sum, true, type).ok() != expected('m')) return false;
-    if (detail::check_product_type(type).ok() != expected('e')) return false;
+    if (check_reduce(Reduction::sum, true, type).ok() != expected('m')) return false;
+    if (check_product(type, type).ok() != expected('e')) return false;
   }
   return true;
 }
 static_assert(every_type_has_what_the_table_says());
 
-static_assert(detail::check_product_type(DType::boolean).rule == Rule::products_of_numbers);
-static_assert(detail::check_reduce_type(Reduction::sum, false, DType::boolean).rule ==
-              Rule::sums_of_numbers);
-static_assert(detail::check_reduce_type(Reduction::sum, true, DType::boolean).rule ==
-              Rule::means_of_floats);
-static_assert(detail::check_reduce_type(Reduction::max, false, DType::boolean).rule ==
+static_assert(check_product(DType::boolean, DType::boolean).rule == Rule::products_of_numbers);
+static_assert(check_reduce(Reduction::sum, false, DType::boolean).rule == Rule::sums_of_numbers);
+static_assert(check_reduce(Reduction::sum, true, DType::boolean).rule == Rule::means_of_floats);
+static_assert(check_reduce(Reduction::max, false, DType::boolean).rule ==
               Rule::extremes_of_numbers);
-static_assert(detail::check_reduce_type(Reduction::min, false, DType::c64).rule ==
-              Rule::extremes_of_ordered);
-static_assert(detail::check_reduce_type(Reduction::any, false, DType::i8).rule ==
-              Rule::any_and_all_of_truths);
-static_assert(detail::check_reduce_type(Reduction::sum, true, DType::u8).rule ==
-              Rule::means_of_floats);
-static_assert(detail::check_arg_type(DType::boolean).rule == Rule::searches_of_ordered &&
-              detail::check_arg_type(DType::u8).ok());
+static_assert(check_reduce(Reduction::min, false, DType::c64).rule == Rule::extremes_of_ordered);
+static_assert(check_reduce(Reduction::any, false, DType::i8).rule == Rule::any_and_all_of_truths);
+static_assert(check_reduce(Reduction::sum, true, DType::u8).rule == Rule::means_of_floats);
+static_assert(check_arg(DType::boolean).rule == Rule::searches_of_ordered &&
+              check_arg(DType::u8).ok());
 static_assert(detail::check_index_type(DType::i16, 2) ==
                   Verdict{.rule = Rule::indices_of_integers, .operand = 2, .type = DType::i16} &&
               detail::check_index_type(DType::i64, 2).ok());
-static_assert(detail::check_one_type(Rule::factor_types_alike, DType::f32, DType::f64, 1) ==
-              Verdict{.rule = Rule::factor_types_alike,
-                      .operand = 1,
-                      .type = DType::f32,
-                      .other = DType::f64});
+static_assert(check_product(DType::f32, DType::f64) == Verdict{.rule = Rule::factor_types_alike,
+                                                               .operand = 1,
+                                                               .type = DType::f32,
+                                                               .other = DType::f64});
 static_assert(detail::check_one_type(Rule::joined_types_alike, DType::i8, DType::i8, 1).ok());
 
 /// Operators x partial kinds: x is open over axis 0 by `kind`; which operators take it, and leave
@@ -82,24 +94,27 @@ consteval bool operators_take_the_kinds_they_may() {
     const Reduction kind = static_cast<Reduction>(r);
     const Sharding x = open(kind), done{{}};
     const bool sum = kind == Reduction::sum;
+    const DType type =
+        kind == Reduction::any || kind == Reduction::all ? DType::boolean : DType::f32;
+    const auto product = [&](const Sharding& a, const Sharding& b, const Sharding& out) {
+      return ops::Einsum{parse("i,i->i"), out}.check(ones(type, {a, b})).ok();
+    };
+    const auto moves = [&](const Sharding& from, const Sharding& to) {
+      return ops::Reshard{to}.check(ones(type, {from})).ok();
+    };
     // A product takes one unfinished sum, and its result is finished or as open.
-    if (detail::check_einsum(parse("i,i->i"), {x, done}, x).ok() != sum ||
-        detail::check_einsum(parse("i,i->i"), {done, x}, done).ok() != sum)
-      return false;
-    if (detail::check_einsum(parse("i,i->i"), {x, x}, x).ok()) return false;
+    if (product(x, done, x) != sum || product(done, x, done) != sum) return false;
+    if (product(x, x, x)) return false;
     // A reduction takes its own kind alone; transposing takes any; only values that are finished
     // are reduced anew.
     for (int by = 1; by < reductions; ++by)
-      if (detail::check_reduce(parse("i->"), {x}, Sharding{}, static_cast<Reduction>(by), false)
-              .ok() != (by == r))
-        return false;
-    if (detail::check_reduce(parse("i->"), {x}, Sharding{}, Reduction::sum, true).ok() != sum)
-      return false;
-    if (!detail::check_transpose(parse("i->i"), {x}, x).ok() || !detail::can_reshard(x, done) ||
-        detail::can_reshard(done, x))
+      if (check_reduce(static_cast<Reduction>(by), false, type, x).ok() != (by == r)) return false;
+    if (check_reduce(Reduction::sum, true, type, x).ok() != sum) return false;
+    if (!ops::Transpose{parse("i->i"), x}.check(ones(type, {x})).ok() || !moves(x, done) ||
+        moves(done, x))
       return false;
     for (int other = 1; other < reductions; ++other)
-      if (detail::can_reshard(x, open(static_cast<Reduction>(other))) != (other == r)) return false;
+      if (moves(x, open(static_cast<Reduction>(other))) != (other == r)) return false;
   }
   return true;
 }
@@ -131,21 +146,22 @@ consteval bool claims_act_on_the_kinds_they_may() {
   for (const Row& row : claims)
     for (int r = 1; r < reductions; ++r) {
       const Sharding x = open(static_cast<Reduction>(r)), done{{}};
+      const auto acts = [&](const char* terms, const Shardings& on, const Sharding& out,
+                            Linearity claim) {
+        return ops::Map{.terms = parse(terms), .linearity = claim, .out = out}
+            .check(ones(DType::f32, on))
+            .ok();
+      };
       const auto expected = [&](std::string_view kinds) {
         return kinds.find(letters[static_cast<std::size_t>(r)]) != std::string_view::npos;
       };
-      if (detail::check_map(parse("i->i"), {x}, x, row.claim).ok() != expected(row.one))
-        return false;
-      if (detail::check_map(parse("i,i->i"), {x, x}, x, row.claim).ok() != expected(row.alike))
-        return false;
-      if (detail::check_map(parse("i,i->i"), {x, done}, x, row.claim).ok() != expected(row.beside))
-        return false;
-      if (detail::check_map(parse("i->i"), {x}, done, row.claim).ok()) return false;
+      if (acts("i->i", {x}, x, row.claim) != expected(row.one)) return false;
+      if (acts("i,i->i", {x, x}, x, row.claim) != expected(row.alike)) return false;
+      if (acts("i,i->i", {x, done}, x, row.claim) != expected(row.beside)) return false;
+      if (acts("i->i", {x}, done, row.claim)) return false;
       // A selection takes all kinds, alike, where its condition is finished.
-      if (!detail::check_map(parse("i,i,i->i"), {done, x, x}, x, Linearity::selection).ok())
-        return false;
-      if (detail::check_map(parse("i,i,i->i"), {x, x, x}, x, Linearity::selection).ok())
-        return false;
+      if (!acts("i,i,i->i", {done, x, x}, x, Linearity::selection)) return false;
+      if (acts("i,i,i->i", {x, x, x}, x, Linearity::selection)) return false;
     }
   return true;
 }
@@ -169,7 +185,7 @@ consteval bool sums_of_integers_are_wide() {
       const auto check = [&](DType to, const Sharding& x) {
         return detail::check_reduced_type(reduction, false, type, to, x).rule;
       };
-      const Rule own = detail::check_reduce_type(reduction, false, type).rule;
+      const Rule own = check_reduce(reduction, false, type).rule;
       if ((own == Rule::ok) != defined(reduction, type)) return false;
       if (check(type, open) != own || check(type, done) != own) return false;
       if (!adds) continue;

@@ -13,9 +13,9 @@ constexpr MeshShape line{8};
 constexpr TensorDesc shards{DType::f32, {1024, 1024}, Sharding{{0}, {}}};
 constexpr TensorDesc gradient{
     DType::f32, {1024, 1024}, Sharding::replicated(2).with_partial(AxisSet{0}, Reduction::sum)};
-constexpr Plan gather = detail::plan_reshard(shards, Sharding::replicated(2), line);
-constexpr Plan scatter = detail::plan_reshard(gradient, shards.sharding, line);
-constexpr Plan sum = detail::plan_reshard(gradient, Sharding::replicated(2), line);
+constexpr Plan gather = ops::Reshard{Sharding::replicated(2)}.plan({shards}, {line});
+constexpr Plan scatter = ops::Reshard{shards.sharding}.plan({gradient}, {line});
+constexpr Plan sum = ops::Reshard{Sharding::replicated(2)}.plan({gradient}, {line});
 
 constexpr Index bytes = 1024 * 1024 * 4;
 static_assert(payload(gather) == bytes * 7 / 8);
@@ -34,8 +34,8 @@ constexpr TensorDesc weight{DType::f32, {m, h}, Sharding{{0}, {1}}};
 /// What a process of X x Y holds at most: the gathered weight, which falls as 1/Y, the gathered
 /// activation, as 1/X, and its part of the result, as 1/(X Y).
 constexpr bool holds(int x, int y) {
-  const Plan plan = detail::plan_einsum(parse("bsm,mh->bsh"), input, weight, Sharding{{0}, {}, {1}},
-                                        MeshShape{x, y});
+  const Plan plan = ops::Einsum{parse("bsm,mh->bsh"), Sharding{{0}, {}, {1}}}.plan(
+      {input, weight}, {MeshShape{x, y}});
   return plan.peak_bytes ==
          4 * (m * h / y + batch * positions * m / x + batch * positions * h / (x * y));
 }

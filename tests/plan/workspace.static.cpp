@@ -13,7 +13,7 @@ constexpr TensorDesc w{DType::f32, {20480, 5120}, Sharding{{1}, {0}}};
 constexpr Sharding out{{0}, {}, {1}};
 
 constexpr Plan with_limit(Index bytes) {
-  return detail::plan_einsum(terms, h, w, out, mesh, 0, {Machine{}, bytes});
+  return ops::Einsum{terms, out}.plan({h, w}, {mesh, 0, {Machine{}, bytes}});
 }
 constexpr Plan unlimited = with_limit(max_int64);
 constexpr Plan limited = with_limit(Index{130} << 20);

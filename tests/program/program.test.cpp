@@ -79,21 +79,23 @@ Program layer(const MeshShape& mesh, int process, const Sharding& w_in_sharding 
   make.program.enter("layer");
   make.program.enter("in");
   const int product =
-      make.run(detail::plan_einsum(parse("bsm,mh->bsh"), x, w_in, h.sharding, mesh, process),
+      make.run(ops::Einsum{parse("bsm,mh->bsh"), h.sharding}.plan({x, w_in}, {mesh, process}),
                "bsm,mh->bsh", {tx, ti}, 10);
-  int hidden =
-      make.run(detail::plan_map(parse("abc->abc"), {h}, DType::f32, h.sharding, mesh, process),
-               "Gelu", {product}, 11);
+  int hidden = make.run(
+      ops::Map{
+          .terms = parse("abc->abc"), .type = DType::f32, .out = h.sharding, .reads_index = false}
+          .plan({h}, {mesh, process}),
+      "Gelu", {product}, 11);
   make.program.leave();
   make.drop(product);
   if (checkpoint)
     hidden =
-        make.run(detail::plan_reshard(h, {{0}, {1}, {}}, mesh, process), "reshard", {hidden}, 12);
+        make.run(ops::Reshard{{{0}, {1}, {}}}.plan({h}, {mesh, process}), "reshard", {hidden}, 12);
   make.program.enter("out");
-  make.run(detail::plan_einsum(parse("bsh,hm->bsm"),
-                               checkpoint ? TensorDesc{h.type, h.extents, {{0}, {1}, {}}} : h,
-                               w_out, {{0}, {}, {1}}, mesh, process),
-           "bsh,hm->bsm", {hidden, to}, 13);
+  make.run(
+      ops::Einsum{parse("bsh,hm->bsm"), {{0}, {}, {1}}}.plan(
+          {checkpoint ? TensorDesc{h.type, h.extents, {{0}, {1}, {}}} : h, w_out}, {mesh, process}),
+      "bsh,hm->bsm", {hidden, to}, 13);
   make.program.leave();
   make.program.leave();
   return make.take();
@@ -265,8 +267,8 @@ TEST_CASE("a program on replicated operands does work several times, and says wh
   Maker make(MeshShape{2, 4});
   const TensorDesc a{DType::f32, {8, 8}, {{0}, {}}}, b{DType::f32, {8, 8}, {{}, {}}};
   const int ta = make.given(a), tb = make.given(b);
-  make.run(detail::plan_einsum(parse("ik,kj->ij"), a, b, {{0}, {}}, make.program.mesh), "ik,kj->ij",
-           {ta, tb});
+  make.run(ops::Einsum{parse("ik,kj->ij"), {{0}, {}}}.plan({a, b}, {make.program.mesh}),
+           "ik,kj->ij", {ta, tb});
   const Program p = make.take();
   const std::vector<DuplicatedWork> twice = duplicated_work(p);
   REQUIRE(twice.size() == 1);
@@ -314,8 +316,9 @@ TEST_CASE("differences: as many operators are aligned as can be, in order") {
   Random random(seed_for("alignment", 31));
   const MeshShape mesh{2, 2};
   const TensorDesc x{DType::f32, {4}, {{0}}};
-  const auto plan =
-      std::make_shared<const Plan>(detail::plan_map(parse("a->a"), {x}, DType::f32, {{0}}, mesh));
+  const auto plan = std::make_shared<const Plan>(
+      ops::Map{.terms = parse("a->a"), .type = DType::f32, .out = {{0}}, .reads_index = false}.plan(
+          {x}, {mesh}));
   static const char* const labels[] = {"a", "b", "c", "d"};
   for (int round = 0; round < 2000; ++round) {
     Program programs[2];
@@ -356,7 +359,7 @@ TEST_CASE("contracts and headlines speak of the process with most") {
   Maker make(MeshShape{3, 3});
   const TensorDesc x{DType::f32, {7, 9}, {{0}, {1}}};
   const int tx = make.given(x);
-  make.run(detail::plan_reshard(x, {{1}, {0}}, make.program.mesh), "reshard", {tx});
+  make.run(ops::Reshard{{{1}, {0}}}.plan({x}, {make.program.mesh}), "reshard", {tx});
   const Program& p = make.program;
   Index most = 0, peak = 0;
   int first = -1;
@@ -393,10 +396,12 @@ TEST_CASE("a count beyond 64 bits is printed as at least what can be counted") {
   Maker make(MeshShape{2, 2});
   const TensorDesc x{DType::f32, {huge, huge}, {{0}, {}}}, w{DType::f32, {huge, huge}, {{0}, {}}};
   const int tx = make.given(x), tw = make.given(w);
-  make.run(detail::plan_einsum(parse("ik,kj->ij"), x, w, {{0}, {}}, make.program.mesh), "ik,kj->ij",
-           {tx, tw});
-  make.run(detail::plan_reduce(parse("ij->"), Reduction::sum, x, {}, make.program.mesh), "ij->",
-           {tx});
+  make.run(ops::Einsum{parse("ik,kj->ij"), {{0}, {}}}.plan({x, w}, {make.program.mesh}),
+           "ik,kj->ij", {tx, tw});
+  make.run(
+      ops::Reduce{.terms = parse("ij->"), .reduction = Reduction::sum, .type = x.type, .out = {}}
+          .plan({x}, {make.program.mesh}),
+      "ij->", {tx});
   const Program& p = make.program;
   for (const ProgramEntry& e : p.entries())
     if (e.plan->kind == OperatorKind::einsum) {
@@ -413,7 +418,7 @@ TEST_CASE("a count beyond 64 bits is printed as at least what can be counted") {
   for (const auto& [from, to] : std::vector<std::pair<Sharding, Sharding>>{
            {open, {{}, {}}}, {open, {{0}, {}}}, {{{0}, {}}, {{}, {}}}, {{{0}, {}}, {{}, {0}}}}) {
     const TensorDesc desc{DType::i8, {Index{1} << 50, Index{1} << 50}, from};
-    const Plan plan = detail::plan_reshard(desc, to, MeshShape{2, 2});
+    const Plan plan = ops::Reshard{to}.plan({desc}, {MeshShape{2, 2}});
     CHECK_MESSAGE(explain(plan, names).find("payload at least 8191.9 PiB") != std::string::npos,
                   explain(plan, names));
   }

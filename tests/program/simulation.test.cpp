@@ -85,7 +85,7 @@ struct Products {
     const auto run = [&](const char* equation, const TensorDesc& a, const TensorDesc& b,
                          const Sharding& out) {
       p.record({std::make_shared<const Plan>(
-                    detail::plan_einsum(parse(equation), a, b, out, mesh, process)),
+                    ops::Einsum{parse(equation), out}.plan({a, b}, {mesh, process})),
                 equation,
                 {},
                 0});
@@ -133,25 +133,29 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
       const Sharding out = some_sharding(random, terms.result.size(), axes);
       if (detail::check_einsum(terms, {a.sharding, b.sharding}, out).ok())
         tally.compare(mesh, from, [&](int p) {
-          return detail::plan_einsum(terms, a, b, out, mesh, p, options);
+          return ops::Einsum{terms, out}.plan({a, b}, {mesh, p, options});
         });
 
       TensorDesc x = desc_of(random, parse("abc->").operands[0], axes, {5, 8, 3},
                              parse("abc->").operands[0], i % 2 == 0 ? 40 : 0);
       const Sharding to = some_sharding(random, 3, axes);
-      tally.compare(mesh, from,
-                    [&](int p) { return detail::plan_reshard(x, to, mesh, p, options); });
+      tally.compare(mesh, from, [&](int p) {
+        return ops::Reshard{to}.plan({x}, {mesh, p, options});
+      });
       x.sharding = x.sharding.finished();
       const Sharding reduced = some_sharding(random, 2, axes);
       tally.compare(mesh, from, [&](int p) {
-        return detail::plan_reduce(parse("abc->ca"), Reduction::sum, x, reduced, mesh, p, options);
+        return ops::Reduce{
+            .terms = parse("abc->ca"), .reduction = Reduction::sum, .type = x.type, .out = reduced}
+            .plan({x}, {mesh, p, options});
       });
       tally.compare(mesh, from, [&](int p) {
-        return detail::plan_transpose(parse("abc->bca"), x, to, mesh, p, options);
+        return ops::Transpose{parse("abc->bca"), to}.plan({x}, {mesh, p, options});
       });
       tally.compare(mesh, from, [&](int p) {
-        return detail::plan_map(parse("abc,abc->abc"), {x, {x.type, x.extents, to}}, x.type, to,
-                                mesh, p, options);
+        return ops::Map{
+            .terms = parse("abc,abc->abc"), .type = x.type, .out = to, .reads_index = false}
+            .plan({x, {x.type, x.extents, to}}, {mesh, p, options});
       });
 
       TensorDescs several{x,
@@ -159,7 +163,7 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
                           {x.type, {4, 2}, some_sharding(random, 2, axes, 40)}};
       const Shardings targets{to, some_sharding(random, 1, axes), some_sharding(random, 2, axes)};
       tally.compare(mesh, from, [&](int p) {
-        return detail::plan_together(several, targets, mesh, p, options);
+        return ops::Together{targets}.plan(several, {mesh, p, options});
       });
 
       const int root = random.below(mesh.processes());
@@ -176,11 +180,11 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
 TEST_CASE("numbers over all processes are those of each") {
   const MeshShape mesh{3, 3};
   const TensorDesc x{DType::f32, {7, 9}, {{0}, {1}}};
-  const Plan swapped = detail::plan_reshard(x, {{1}, {0}}, mesh);
+  const Plan swapped = ops::Reshard{{{1}, {0}}}.plan({x}, {mesh});
   const PlanSpread s = over_processes(swapped);
   Index least = max_int64, most = 0, total = 0;
   for (int p = 0; p < 9; ++p) {
-    const Index payload = detail::plan_reshard(x, {{1}, {0}}, mesh, p).own_payload_bytes();
+    const Index payload = ops::Reshard{{{1}, {0}}}.plan({x}, {mesh, p}).own_payload_bytes();
     least = min_of(least, payload);
     most = max_of(most, payload);
     total += payload;
@@ -188,7 +192,7 @@ TEST_CASE("numbers over all processes are those of each") {
   CHECK(s.payload.least == least);
   CHECK(s.payload.most == most);
   CHECK(s.payload.total == total);
-  CHECK(detail::plan_reshard(x, {{1}, {0}}, mesh, s.payload.process).own_payload_bytes() == most);
+  CHECK(ops::Reshard{{{1}, {0}}}.plan({x}, {mesh, s.payload.process}).own_payload_bytes() == most);
   // Process 0 is a fixed point of the permutation: its own numbers say nothing of what the others
   // send, so that plans speak of the process with most.
   CHECK(swapped.own_payload_bytes() == 0);
@@ -248,13 +252,14 @@ TEST_CASE("a misfit of two processes' calls is found, whichever") {
   const TensorDesc sharded{DType::f32, {7, 9}, {{0}, {1}}};
   long planted = 0;
   for (const Plan& plan :
-       {detail::plan_reshard(sharded, {{0}, {}}, mesh),
-        detail::plan_reshard(sharded, {{}, {1}}, mesh),
-        detail::plan_reshard({DType::f32, {7, 9}, {{1}, {}}}, {{}, {1}}, mesh),
-        detail::plan_reshard(sharded, {{1}, {0}}, mesh),
-        detail::plan_reshard({DType::f32, {7, 9}, open}, {{1}, {}}, mesh),
-        detail::plan_reshard({DType::f32, {7, 9}, open}, {{}, {}}, mesh),
-        detail::plan_reshard({DType::f32, {9, 9}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3})}) {
+       {ops::Reshard{{{0}, {}}}.plan({sharded}, {mesh}),
+        ops::Reshard{{{}, {1}}}.plan({sharded}, {mesh}),
+        ops::Reshard{{{}, {1}}}.plan({TensorDesc{DType::f32, {7, 9}, {{1}, {}}}}, {mesh}),
+        ops::Reshard{{{1}, {0}}}.plan({sharded}, {mesh}),
+        ops::Reshard{{{1}, {}}}.plan({TensorDesc{DType::f32, {7, 9}, open}}, {mesh}),
+        ops::Reshard{{{}, {}}}.plan({TensorDesc{DType::f32, {7, 9}, open}}, {mesh}),
+        ops::Reshard{{{1}, {0}}}.plan({TensorDesc{DType::f32, {9, 9}, {{0}, {1}}}},
+                                      {MeshShape{3, 3}})}) {
     REQUIRE(plan.steps.size() == 1);
     std::vector<Call> calls;
     for (int p = 0; p < plan.mesh.processes(); ++p)

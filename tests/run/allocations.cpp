@@ -335,7 +335,7 @@ int run(int processes, Index n) {
 
 int main(int argc, char** argv) {
   const Kokkos::ScopeGuard kokkos(argc, argv);
-  detail::use_all_elements();
+  use_all_elements();
   int wrong = 0;
   for (const int processes : {1, 3}) wrong += run(processes, 512);
   std::printf("%s\n", wrong == 0 ? "ok" : "some operators allocate what no plan states");

@@ -64,7 +64,7 @@ TEST_CASE("every public value has a text") {
         "message 1 us, payload 4.7 GiB/s, copy 9.5 GiB/s, 1000 flop 10 ns in single and 20 ns in "
         "double precision");
   const Plan plan =
-      detail::plan_reshard({DType::f32, {8}, Sharding{{0}}}, Sharding{{}}, MeshShape{2});
+      ops::Reshard{Sharding{{}}}.plan({TensorDesc{DType::f32, {8}, Sharding{{0}}}}, {MeshShape{2}});
   CHECK(fmt::format("{}", plan) == explain(plan, {}));
   using Rows = ShardedTensor<float, Grid, P<data, _>>;
   const auto typed = tessera::plan<P<_, data>>(like<Rows>(8, 6), sizes<Grid>(2, 4));

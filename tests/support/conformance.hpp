@@ -271,23 +271,25 @@ inline std::vector<Plan> plans_of(const Conformance& row, const MeshShape& mesh,
   const Terms terms = row.terms();
   const TensorDesc& x = row.operands[0];
   if (row.kind == OperatorKind::reshard)
-    return {detail::plan_reshard(x, row.out, mesh, process, options)};
+    return {ops::Reshard{row.out}.plan({x}, {mesh, process, options})};
   if (row.kind == OperatorKind::reduce)
-    return {detail::plan_reduce(terms, row.reduction, x, row.out, mesh, process, options)};
+    return {ops::Reduce{.terms = terms, .reduction = row.reduction, .type = x.type, .out = row.out}
+                .plan({x}, {mesh, process, options})};
   if (row.kind == OperatorKind::arg)
-    return {detail::plan_arg(terms, row.reduction, x, row.out, mesh, process, options)};
+    return {ops::Arg{terms, row.reduction, row.out}.plan({x}, {mesh, process, options})};
   if (row.kind == OperatorKind::transpose)
-    return {detail::plan_transpose(terms, x, row.out, mesh, process, options)};
+    return {ops::Transpose{terms, row.out}.plan({x}, {mesh, process, options})};
   if (row.kind == OperatorKind::map)
-    return {detail::plan_map(terms, row.operands, x.type, row.out, mesh, process, options)};
+    return {ops::Map{.terms = terms, .type = x.type, .out = row.out, .reads_index = false}.plan(
+        row.operands, {mesh, process, options})};
   if (row.operands.size() == 2)
-    return {detail::plan_einsum(terms, x, row.operands[1], row.out, mesh, process, options)};
+    return {ops::Einsum{terms, row.out}.plan({x, row.operands[1]}, {mesh, process, options})};
   std::vector<Plan> plans;
   TensorDescs tensors = row.operands;
   for (const detail::PairProduct& one :
        detail::einsum_order(terms, row.operands, row.out, mesh, options).products) {
-    plans.push_back(detail::plan_einsum(one.terms, tensors[one.left], tensors[one.right], one.out,
-                                        mesh, process, options));
+    plans.push_back(ops::Einsum{one.terms, one.out}.plan({tensors[one.left], tensors[one.right]},
+                                                         {mesh, process, options}));
     tensors.push_back(plans.back().result_desc());
   }
   return plans;

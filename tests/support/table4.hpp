@@ -42,7 +42,7 @@ constexpr TensorDesc tensor(const Extents& extents, const Sharding& s) {
 constexpr Plan product(const char* equation, const TensorDesc& a, const TensorDesc& b,
                        const Sharding& out, int processes, int process,
                        const PlanOptions& options) {
-  return detail::plan_einsum(parse(equation), a, b, out, MeshShape{processes}, process, options);
+  return ops::Einsum{parse(equation), out}.plan({a, b}, {MeshShape{processes}, process, options});
 }
 constexpr Index none(Index) { return 0; }
 constexpr Index log2_of(Index n) { return detail::rounds(static_cast<int>(n)); }
@@ -58,8 +58,9 @@ inline std::vector<Table4Row> table4() {
       {"Add(A,A->A), A split", -1, -1,
        [](int d, int process, const PlanOptions& o) {
          const TensorDesc x = tensor({part * d}, {{0}});
-         return detail::plan_map(parse("a,a->a"), {x, x}, DType::f32, {{0}}, MeshShape{d}, process,
-                                 o);
+         return ops::Map{
+             .terms = parse("a,a->a"), .type = DType::f32, .out = {{0}}, .reads_index = false}
+             .plan({x, x}, {MeshShape{d}, process, o});
        },
        none, none, [](Index) { return part; }},
       {"Matmul(AB,BC->AC), B split", 0, 0,

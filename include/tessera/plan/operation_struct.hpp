@@ -19,11 +19,15 @@
 
 namespace tessera {
 
-/// Where and how an operator is planned.
+namespace detail {
+inline constexpr PlanOptions usual_plan_options = {};
+}  // namespace detail
+
+/// Where and how an operator is planned: `ops::Reshard{to}.plan({x}, {mesh})` for process 0.
 struct Planning {
   const MeshShape& mesh;
   int process = 0;
-  const PlanOptions& options;
+  const PlanOptions& options = detail::usual_plan_options;
   std::vector<Box>* boxes =
       nullptr;  ///< keeps the boxes that the plan views; must live as long as the plan
 };

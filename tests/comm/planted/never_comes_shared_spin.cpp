@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   return run_main(argc, argv, [](Environment& env) {
     auto mesh = make_mesh_core(env.world(), MeshShape{2}, {"data"},
                                {.wait = Wait::spin, .shared = Shared::on, .time_limit = 1.5});
-    detail::use_element<std::int64_t>();
+    use_element<std::int64_t>();
     std::vector<std::int64_t> x(50000, 1);
     Call call = detail::control_all_reduce(mesh->group(AxisSet{0}), Reduction::sum, 50000);
     call.group = AxisSet{0};
