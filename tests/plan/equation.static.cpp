@@ -33,18 +33,26 @@ static_assert(Holds<"ik,kj->ij">::text == "ik,kj->ij" &&
 // ---- what a result's sharding is when nobody says
 // ----------------------------------------------------------------
 
-static_assert(detail::deduce(parse("bsm,mh->bsh"), {Sharding{{0}, {}, {1}}, Sharding{{0}, {1}}}) ==
+/// Tensors of one element, split so.
+constexpr TensorDescs ones(const Shardings& split) {
+  TensorDescs x;
+  for (const Sharding& s : split) x.push_back({DType::f32, Extents(s.rank(), 1), s});
+  return x;
+}
+constexpr Sharding deduce(const Terms& terms, const Shardings& x) {
+  return ops::Einsum{terms}.deduced(ones(x));
+}
+static_assert(deduce(parse("bsm,mh->bsh"), {Sharding{{0}, {}, {1}}, Sharding{{0}, {1}}}) ==
               Sharding{{0}, {}, {1}});
-static_assert(detail::deduce(parse("bij,bjk->bik"),
-                             {Sharding{{}, {0}, {}}, Sharding{{0}, {}, {}}}) ==
+static_assert(deduce(parse("bij,bjk->bik"), {Sharding{{}, {0}, {}}, Sharding{{0}, {}, {}}}) ==
               Sharding{{0}, {}, {}});  // batch first
-static_assert(detail::deduce(parse("ik,kj->ij"), {Sharding{{0}, {}}, Sharding{{}, {0}}}) ==
+static_assert(deduce(parse("ik,kj->ij"), {Sharding{{0}, {}}, Sharding{{}, {0}}}) ==
               Sharding{{0}, {}});  // then the left
-static_assert(detail::deduce(parse("ik,kj->ij"), {Sharding{{}, {0}}, Sharding{{0}, {}}}) ==
+static_assert(deduce(parse("ik,kj->ij"), {Sharding{{}, {0}}, Sharding{{0}, {}}}) ==
               Sharding{{}, {}});
-static_assert(detail::deduce(parse("ik,kj->ij"), {Sharding{{0, 1}, {}}, Sharding{{}, {1}}}) ==
+static_assert(deduce(parse("ik,kj->ij"), {Sharding{{0, 1}, {}}, Sharding{{}, {1}}}) ==
               Sharding{{0, 1}, {}});
-static_assert(detail::deduce(parse("ij->ji"), {Sharding{{0}, {1}}}) == Sharding{{1}, {0}});
+static_assert(deduce(parse("ij->ji"), {Sharding{{0}, {1}}}) == Sharding{{1}, {0}});
 
 // ---- a verdict for every rule
 // ------------------------------------------------------------------------------------
@@ -52,14 +60,13 @@ static_assert(detail::deduce(parse("ij->ji"), {Sharding{{0}, {1}}}) == Sharding{
 inline constexpr Sharding none2 = Sharding::replicated(2);
 inline constexpr Sharding row{{0}, {}};
 inline constexpr Sharding column{{}, {0}};
-/// Tensors of one element, split so.
-constexpr TensorDescs ones(const Shardings& split) {
-  TensorDescs x;
-  for (const Sharding& s : split) x.push_back({DType::f32, Extents(s.rank(), 1), s});
-  return x;
-}
 constexpr Verdict check_einsum(const Terms& terms, const Shardings& x, const Sharding& out) {
   return ops::Einsum{terms, out}.check(ones(x));
+}
+/// Of a product, or of a map, which stretches dimensions of extent 1.
+constexpr Verdict check_extents(const Terms& terms, const TensorDescs& x, bool map) {
+  const Sharding whole = Sharding::replicated(terms.result.size());
+  return map ? ops::Map{.terms = terms, .out = whole}.check(x) : ops::Einsum{terms, whole}.check(x);
 }
 constexpr Verdict check_map(const Terms& terms, const Shardings& x, const Sharding& out,
                             Linearity linearity) {
@@ -90,10 +97,10 @@ static_assert(check_map(parse("ii,ij->ij"), {none2, none2}, none2, Linearity::li
               Verdict{Rule::label_once, 0, 'i'});
 static_assert(check_reduce(parse("ii->"), {none2}, Sharding{}, Reduction::max, false) ==
               Verdict{Rule::label_once, 0, 'i'});
-static_assert(detail::check_extents(parse("ii->i"), {TensorDesc{DType::f32, {3, 4}, none2}},
-                                    false) == Verdict{Rule::extents_agree, 0, 'i', -1, 3, 4});
-static_assert(detail::deduce(parse("ii->i"), {Sharding{{}, {1}}}) == Sharding{{1}});
-static_assert(detail::deduce(parse("ii,ij->ij"), {Sharding{{0}, {1}}, none2}) == Sharding{{0}, {}});
+static_assert(check_extents(parse("ii->i"), {TensorDesc{DType::f32, {3, 4}, none2}}, false) ==
+              Verdict{Rule::extents_agree, 0, 'i', -1, 3, 4});
+static_assert(deduce(parse("ii->i"), {Sharding{{}, {1}}}) == Sharding{{1}});
+static_assert(deduce(parse("ii,ij->ij"), {Sharding{{0}, {1}}, none2}) == Sharding{{0}, {}});
 static_assert(check_einsum(parse("ik,kj->ii"), {none2, none2}, none2) ==
               Verdict{Rule::label_once, 2, 'i'});
 static_assert(check_einsum(parse("ik,kj->iz"), {none2, none2}, none2) ==
@@ -188,13 +195,13 @@ static_assert(check_map(parse("ij,ij->ij"), {open(none2, {0}, Reduction::max), n
 constexpr TensorDesc of(Extents extents) {
   return {DType::f32, extents, Sharding::replicated(extents.size())};
 }
-static_assert(detail::check_extents(parse("ik,kj->ij"), {of({2, 3}), of({3, 4})}, false).ok());
-static_assert(detail::check_extents(parse("ik,kj->ij"), {of({2, 3}), of({5, 4})}, false) ==
+static_assert(check_extents(parse("ik,kj->ij"), {of({2, 3}), of({3, 4})}, false).ok());
+static_assert(check_extents(parse("ik,kj->ij"), {of({2, 3}), of({5, 4})}, false) ==
               Verdict{Rule::extents_agree, 1, 'k', -1, 3, 5});
-static_assert(detail::check_extents(parse("ij,j->ij"), {of({2, 3}), of({1})}, true).ok());
-static_assert(!detail::check_extents(parse("ij,j->ij"), {of({2, 3}), of({1})}, false).ok());
-static_assert(detail::check_extents(parse("ij,j,j->ij"), {of({2, 1}), of({3}), of({4})}, true)
-                  .rule == Rule::extents_agree);
+static_assert(check_extents(parse("ij,j->ij"), {of({2, 3}), of({1})}, true).ok());
+static_assert(!check_extents(parse("ij,j->ij"), {of({2, 3}), of({1})}, false).ok());
+static_assert(check_extents(parse("ij,j,j->ij"), {of({2, 1}), of({3}), of({4})}, true).rule ==
+              Rule::extents_agree);
 
 // ---- broadcasting
 // ------------------------------------------------------------------------------------------------

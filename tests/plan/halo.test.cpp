@@ -26,8 +26,8 @@ Machine message_price(std::int64_t picoseconds) {
 }
 }  // namespace
 
-static_assert(detail::plan_halo({DType::f64, {16}, Sharding{{0}}}, around(1, 1, Boundary::none),
-                                {4}, 1)
+static_assert(ops::HaloExchange{{around(1, 1, Boundary::none)}}
+                  .plan({TensorDesc{DType::f64, {16}, Sharding{{0}}}}, {MeshShape{4}, 1})
                   .messages() == 2);
 static_assert(detail::inner_box({{{4, 8}, {0, 6}}}, {{{3, 10}, {0, 7}}}) == Box{{{5, 6}, {0, 5}}});
 static_assert(detail::inner_box({{{4, 6}}}, {{{1, 9}}}).empty());
@@ -37,21 +37,23 @@ TEST_CASE("a halo of one element: two messages in the middle, one at the rim, no
   const TensorDesc x{DType::f64, {16}, Sharding{{0}}};
   const MeshShape mesh{4};
   for (int p = 0; p < 4; ++p) {
-    const Plan rim = detail::plan_halo(x, around(1, 1, Boundary::none), mesh, p);
+    const Plan rim = ops::HaloExchange{{around(1, 1, Boundary::none)}}.plan({x}, {mesh, p});
     CHECK(rim.messages() == (p == 0 || p == 3 ? 1 : 2));
     CHECK(rim.own_payload_bytes() == 8 * rim.messages());
     CHECK(rim.slots[rim.result].bytes == 8 * (p == 0 || p == 3 ? 5 : 6));
-    CHECK(detail::plan_halo(x, around(1, 1, Boundary::periodic), mesh, p).messages() == 2);
-    const Plan constant = detail::plan_halo(x, around(1, 1, Boundary::constant), mesh, p);
+    CHECK(ops::HaloExchange{{around(1, 1, Boundary::periodic)}}.plan({x}, {mesh, p}).messages() ==
+          2);
+    const Plan constant =
+        ops::HaloExchange{{around(1, 1, Boundary::constant)}}.plan({x}, {mesh, p});
     CHECK(constant.messages() == rim.messages());
     CHECK(constant.slots[constant.result].bytes == 8 * 6);
   }
   // As wide as two and a half blocks: from three processes on each side.
-  const Plan wide = detail::plan_halo({DType::f64, {32}, Sharding{{0}}},
-                                      around(1, 10, Boundary::periodic), {8}, 3);
+  const Plan wide = ops::HaloExchange{{around(1, 10, Boundary::periodic)}}.plan(
+      {TensorDesc{DType::f64, {32}, Sharding{{0}}}}, {MeshShape{8}, 3});
   CHECK(wide.messages() == 6);
   CHECK(wide.payload_bytes() == 8 * 20);
-  CHECK(explain_own(detail::plan_halo(x, Halo{{2, 1, Boundary::none}}, mesh, 0), {"a"})
+  CHECK(explain_own(ops::HaloExchange{{Halo{{2, 1, Boundary::none}}}}.plan({x}, {mesh, 0}), {"a"})
             .find("with halo 0_1 ") != std::string::npos);
 }
 
@@ -94,7 +96,8 @@ TEST_CASE("several tensors share their messages") {
       y{DType::f32, {12, 16}, Sharding{{0}, {1}}};
   const MeshShape mesh{2, 2};
   const Halo halo = around(2, 1, Boundary::periodic);
-  const Plan one = detail::plan_halo(x, halo, mesh, 1), other = detail::plan_halo(y, halo, mesh, 1);
+  const Plan one = ops::HaloExchange{{halo}}.plan({x}, {mesh, 1}),
+             other = ops::HaloExchange{{halo}}.plan({y}, {mesh, 1});
   for (const bool in_place : {false, true}) {
     const Plan both =
         detail::plan_halo_together({x, y}, {halo, halo}, mesh, 1, {}, {Corners::cheaper, in_place});
@@ -208,16 +211,20 @@ TEST_CASE("a deep halo trades messages for work that others do too") {
 }
 
 TEST_CASE("a halo that cannot be is told with its numbers") {
-  CHECK(detail::check_halo({8, 8}, {{1, 1, Boundary::none}}) ==
-        Verdict{.rule = Rule::halo_width_each, .left = 1, .right = 2});
-  CHECK(detail::check_halo({8}, {{1, -2, Boundary::periodic}}) ==
-        Verdict{.rule = Rule::halo_not_negative, .left = 1, .right = -2, .dim = 0});
-  CHECK(detail::check_halo({8}, {{8, 0, Boundary::reflected}}) ==
-        Verdict{.rule = Rule::halo_within_image, .left = 8, .right = 7, .dim = 0});
-  CHECK(detail::check_halo({8}, {{9, 0, Boundary::symmetric}}) ==
-        Verdict{.rule = Rule::halo_within_image, .left = 9, .right = 8, .dim = 0});
-  CHECK(detail::check_halo({8}, {{70, 0, Boundary::periodic}}).ok());
-  CHECK(explain(detail::check_halo({8}, {{8, 0, Boundary::reflected}}), Extents{8}) ==
+  const auto check = [](const Extents& extents, const Halo& halo) {
+    return ops::HaloExchange{{halo}}.check(
+        {TensorDesc{DType::f32, extents, Sharding::replicated(extents.size())}});
+  };
+  CHECK(check({8, 8}, {{1, 1, Boundary::none}}) ==
+        Verdict{.rule = Rule::halo_width_each, .operand = 0, .left = 1, .right = 2});
+  CHECK(check({8}, {{1, -2, Boundary::periodic}}) ==
+        Verdict{.rule = Rule::halo_not_negative, .operand = 0, .left = 1, .right = -2, .dim = 0});
+  CHECK(check({8}, {{8, 0, Boundary::reflected}}) ==
+        Verdict{.rule = Rule::halo_within_image, .operand = 0, .left = 8, .right = 7, .dim = 0});
+  CHECK(check({8}, {{9, 0, Boundary::symmetric}}) ==
+        Verdict{.rule = Rule::halo_within_image, .operand = 0, .left = 9, .right = 8, .dim = 0});
+  CHECK(check({8}, {{70, 0, Boundary::periodic}}).ok());
+  CHECK(explain(check({8}, {{8, 0, Boundary::reflected}}), Extents{8}) ==
         "the halo of dimension 0 is 8 wide, and the mirror image of 8 elements has 7; make the "
         "halo narrower, or the boundary periodic");
 }

@@ -93,7 +93,7 @@ TEST_CASE("what kernels with strides read is read where it lies") {
           return ops::Transpose{parse("ab->ba"), Sharding{{1}, {0}}}.plan({x}, {mesh, p, options});
         }) == 0);
   CHECK(more_copies([](int p, const PlanOptions& options) {
-          return detail::plan_halo(x, wide, mesh, p, options);
+          return ops::HaloExchange{{wide}}.plan({x}, {mesh, p, options});
         }) == 0);
 }
 
