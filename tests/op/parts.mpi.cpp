@@ -18,8 +18,8 @@ TEST_CASE("a tensor goes from part to part under MPI, and a process of neither c
     CHECK_MESSAGE(text.empty(), text);
   }
   const int size = support::world()->size();
-  const DynamicMesh mesh(
-      make_mesh_core(support::world(), MeshShape{size}, AxisNames{"stage"}, {.check = Check::light}));
+  const DynamicMesh mesh(make_mesh_core(support::world(), MeshShape{size}, AxisNames{"stage"},
+                                        {.check = Check::light}));
   const DynamicMesh first = mesh.part({0}, {0}), last = mesh.part({0}, {size - 1});
   const DynamicTensor x = full<double>(first, {3, 4}, Sharding::replicated(2), 5);
   support::pmpi::record(true);
