@@ -134,6 +134,8 @@ TEST_CASE_TEMPLATE("loops give the bits of calls, of functions that fuse and of 
   CHECK(other_bits(x, fn::Sin{}) == 0);
   CHECK(other_bits(x, fn::Cos{}) == 0);
   CHECK(other_bits(x, fn::Tan{}) == 0);
+  CHECK(other_bits(x, fn::Sinh{}) == 0);
+  CHECK(other_bits(x, fn::Cosh{}) == 0);
   CHECK(other_bits(x, fn::Tanh{}) == 0);
   CHECK(other_bits(x, fn::Erf{}) == 0);
   CHECK(other_bits(x, fn::Gelu{}) == 0);
@@ -233,7 +235,8 @@ template <class T, class... F> void check_bits(F... f) {
 
 TEST_CASE_TEMPLATE("a map by the widest vectors has the bits of the function of each element", T,
                    float, double) {
-  check_bits<T>(fn::Exp{}, fn::Expm1{}, fn::Log{}, fn::Log1p{}, fn::Tanh{}, fn::Erf{}, fn::Gelu{},
-                fn::GeluTanh{}, fn::Sigmoid{}, fn::Silu{}, fn::Sin{}, fn::Cos{}, fn::Sqrt{},
-                fn::Rsqrt{}, fn::Floor{}, fn::Round{}, fn::Relu{});
+  check_bits<T>(fn::Exp{}, fn::Expm1{}, fn::Log{}, fn::Log1p{}, fn::Log2{}, fn::Log10{}, fn::Tanh{},
+                fn::Sinh{}, fn::Cosh{}, fn::Erf{}, fn::Gelu{}, fn::GeluTanh{}, fn::Sigmoid{},
+                fn::Silu{}, fn::Sin{}, fn::Cos{}, fn::Tan{}, fn::Sqrt{}, fn::Rsqrt{}, fn::Floor{},
+                fn::Round{}, fn::Relu{});
 }

@@ -68,6 +68,32 @@ TEST_CASE("fast double functions against libm's long double, and their edges") {
   CHECK(of_log <= 1);
 }
 
+TEST_CASE("log2 and log10 of doubles, exact at powers of 2 and of 10") {
+  double of_log2 = 0, of_log10 = 0;
+  const auto at = [&](double x) {
+    const auto wide = static_cast<long double>(x);
+    of_log2 = std::max(of_log2, ulps(fn::Log2{}(x), std::log2(wide)));
+    of_log10 = std::max(of_log10, ulps(fn::Log10{}(x), std::log10(wide)));
+  };
+  for (int i = 1; i <= 400000; ++i) at(1.3e-4 * i + 1e-9 * (i % 97));
+  for (int i = -450000; i <= 450000; ++i) at(1 + 1e-6 * i + 1e-11 * (i % 97));
+  for (int i = 0; i <= 400000; ++i) at(std::exp2(-0.00268 * i));
+  for (int i = 0; i <= 400000; ++i) at(std::exp2(0.00255 * i));
+  for (int i = 0; i < 200000; ++i) at(1 + (i % 2 == 0 ? 1 : -1) * std::exp2(-0.00026 * i));
+  const double far = std::numeric_limits<double>::infinity();
+  for (const double x : {0.0, 1.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, far})
+    for (const double sign : {1.0, -1.0}) at(sign * x);
+  at(std::numeric_limits<double>::quiet_NaN());
+  int other = 0;
+  for (int i = -1074; i <= 1023; ++i) other += fn::Log2{}(std::ldexp(1.0, i)) != i;
+  double power = 1;
+  for (int i = 0; i <= 22; ++i, power *= 10) other += fn::Log10{}(power) != i;
+  CHECK(other == 0);
+  MESSAGE("largest errors in ulp: log2 " << of_log2 << ", log10 " << of_log10);
+  CHECK(of_log2 <= 1);
+  CHECK(of_log10 <= 1);
+}
+
 namespace {
 double ulps_of(float value, long double exact) {
   return test::ulps(value, static_cast<double>(exact));

@@ -15,7 +15,7 @@
 /// in the last place of float and of double (tests/kernel/laws.test.cpp); infinities, NaN, the
 /// signs of zeros and denormal results are right:
 ///
-///     exp 2, 1.5     exp2 2, 1.5   expm1 2, 3    log 2, 1      log1p 2, 2    log2 1, 1    log10 1, 2
+///     exp 2, 1.5     exp2 2, 1.5   expm1 2, 3    log 2, 1      log1p 2, 2    log2 1, 1    log10 1, 1
 ///     sin 1.5, 1.5   cos 1.5, 1.5  tan 3.5, 3.5  asin 1, 1     acos 1, 1     atan 1, 1    atan2 2, 2
 ///     sinh 3, 2      cosh 2, 2     tanh 3, 3     asinh 2, 2    acosh 2, 2    atanh 2, 2   pow 1, 1
 ///     erf 3, 2       sigmoid 3, 3  rsqrt 1.5, 1.5              cbrt 1, 4     sqrt, square, the four operations: 0.5

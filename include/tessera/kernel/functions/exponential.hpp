@@ -2,16 +2,17 @@
 #pragma once
 /// @file
 /// Exponentials, logarithms, roots and powers. On the host floats use the fast functions of
-/// detail/float_math.hpp, float_exponential.hpp and float_power.hpp, which state their errors (cbrt
-/// is libm's); on a device the device's own; of half types those of detail/short_math.hpp. Doubles
-/// use libm, but for exp, exp2, expm1, log and log1p (detail/double_math.hpp) and pow
-/// (detail/double_power.hpp).
+/// detail/float_math.hpp, float_exponential.hpp and float_power.hpp, which state their errors; on a
+/// device the device's own; of half types those of detail/short_math.hpp. Doubles use
+/// detail/double_math.hpp, double_exponential.hpp for log2 and log10, and double_power.hpp for pow;
+/// cbrt is libm's.
 ///
 ///     fn::Exp{}(0.0) == 1
 ///     fn::Pow{}(3, 4) == 81
 #include <concepts>
 
 #include <tessera/kernel/functions/arithmetic.hpp>
+#include <tessera/kernel/functions/detail/double_exponential.hpp>
 #include <tessera/kernel/functions/detail/double_power.hpp>
 #include <tessera/kernel/functions/detail/float_power.hpp>
 #include <tessera/kernel/functions/detail/power_bounds.hpp>
@@ -41,6 +42,14 @@ KOKKOS_FORCEINLINE_FUNCTION double log_of(double x) {
   KOKKOS_IF_ON_HOST((return fast_log(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::log(x);))
 }
+KOKKOS_FORCEINLINE_FUNCTION double log2_of(double x) {
+  KOKKOS_IF_ON_HOST((return fast_log2(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::log2(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION double log10_of(double x) {
+  KOKKOS_IF_ON_HOST((return fast_log10(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::log10(x);))
+}
 KOKKOS_FORCEINLINE_FUNCTION double log1p_of(double x) {
   KOKKOS_IF_ON_HOST((return fast_log1p(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::log1p(x);))
@@ -60,6 +69,14 @@ KOKKOS_FORCEINLINE_FUNCTION float expm1_of(float x) {
 KOKKOS_FORCEINLINE_FUNCTION float log_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_log(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::log(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION float log2_of(float x) {
+  KOKKOS_IF_ON_HOST((if (common_logarithm(x)) return log2_of_common(x);))
+  return Kokkos::log2(x);
+}
+KOKKOS_FORCEINLINE_FUNCTION float log10_of(float x) {
+  KOKKOS_IF_ON_HOST((if (common_logarithm(x)) return log10_of_common(x);))
+  return Kokkos::log10(x);
 }
 KOKKOS_FORCEINLINE_FUNCTION float log1p_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_log1p(x);))
@@ -148,32 +165,22 @@ struct Log1p : detail::OfReal<Log1p> {
 };
 /// The logarithm to base 2.
 struct Log2 : detail::OfReal<Log2> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
-    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
-      if (detail::common_logarithm(x)) return detail::fast_log2(x);
-    }))
-    return Kokkos::log2(x);
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log2_of(x); }
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
+    return detail::common_logarithm(static_cast<ComputeType<T>>(x));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
-    return detail::common_logarithm(static_cast<float>(x));
-  }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float by(CommonWay, T x) const {
-    return detail::fast_log2(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> by(CommonWay, T x) const {
+    return detail::log2_of_common(static_cast<ComputeType<T>>(x));
   }
 };
 /// The logarithm to base 10.
 struct Log10 : detail::OfReal<Log10> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
-    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
-      if (detail::common_logarithm(x)) return detail::fast_log10(x);
-    }))
-    return Kokkos::log10(x);
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log10_of(x); }
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
+    return detail::common_logarithm(static_cast<ComputeType<T>>(x));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
-    return detail::common_logarithm(static_cast<float>(x));
-  }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float by(CommonWay, T x) const {
-    return detail::fast_log10(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> by(CommonWay, T x) const {
+    return detail::log10_of_common(static_cast<ComputeType<T>>(x));
   }
 };
 /// The square root; NaN below 0.

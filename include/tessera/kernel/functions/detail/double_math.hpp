@@ -204,15 +204,26 @@ KOKKOS_FORCEINLINE_FUNCTION double log_of_normal(double x, double scale = 0.0) {
   const double low = fused(s, fused(z, odd, fused(w, even, half)), n * 1.90821492927058770002e-10);
   return fused(n, 6.93147180369123816490e-01, f - (half - low));
 }
-KOKKOS_FORCEINLINE_FUNCTION double fast_log(double x) {
-  // Brings denormals into range first.
-  const bool tiny = x < 2.2250738585072014e-308;
-  const double result = log_of_normal(x * choose(tiny, 0x1p54, 1.0), choose(tiny, 54.0, 0.0));
+/// Returns a logarithm of x where that of positive numbers is `result`: as it is, infinite or NaN.
+KOKKOS_FORCEINLINE_FUNCTION double logarithm_of_any(double x, double result) {
   const double infinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double positive = choose(x < infinity, result, x);  // infinity and NaN stay
   const double defined = choose(x < 0.0, nan, positive);
   return choose(x == 0.0, -infinity, defined);
+}
+/// A number x 2^-scale.
+struct ScaledDouble {
+  double x, scale;
+};
+/// Returns x, or of a denormal x a normal number with its scale.
+KOKKOS_FORCEINLINE_FUNCTION ScaledDouble normal_number(double x) {
+  const bool tiny = x < 2.2250738585072014e-308;
+  return {x * choose(tiny, 0x1p54, 1.0), choose(tiny, 54.0, 0.0)};
+}
+KOKKOS_FORCEINLINE_FUNCTION double fast_log(double x) {
+  const ScaledDouble normal = normal_number(x);
+  return logarithm_of_any(x, log_of_normal(normal.x, normal.scale));
 }
 
 /// As for floats: whether log_of_normal holds.

@@ -5,7 +5,7 @@
 /// 0, for floats, without branches or calls: log2 uses double inside; the others use the parts of
 /// float_math.hpp.
 ///
-///     fast_log2(8.0f) == 3.0f;   fast_expm1(1e-10f) == 1e-10f
+///     log2_of_common(8.0f) == 3.0f;   fast_expm1(1e-10f) == 1e-10f
 ///
 /// Laws (a test sweeps them against double libm): at most 1 ulp for log2 and log10 where
 /// common_logarithm holds (elsewhere libm computes them), 2 for exp2, cosh and log1p, 3 for expm1,
@@ -38,15 +38,15 @@ KOKKOS_FORCEINLINE_FUNCTION double log2_of_normal(float x) {
   return fused(s, q, n);
 }
 
-/// Whether log_of_normal, fast_log2 and fast_log10 hold: positive, normal and finite.
+/// Whether log_of_normal, log2_of_common and log10_of_common hold: positive, normal and finite.
 KOKKOS_FORCEINLINE_FUNCTION bool common_logarithm(float x) {
   const auto bits = static_cast<std::int32_t>(bits_of(x));  // whole numbers compare faster
   return (bits >= 0x00800000) & (bits < 0x7f800000);
 }
-KOKKOS_FORCEINLINE_FUNCTION float fast_log2(float x) {
+KOKKOS_FORCEINLINE_FUNCTION float log2_of_common(float x) {
   return static_cast<float>(log2_of_normal(x));
 }
-KOKKOS_FORCEINLINE_FUNCTION float fast_log10(float x) {
+KOKKOS_FORCEINLINE_FUNCTION float log10_of_common(float x) {
   return static_cast<float>(log2_of_normal(x) * 0.30102999566398119521);
 }
 

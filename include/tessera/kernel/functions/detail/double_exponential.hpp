@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// log2 and log10 of doubles without branches or calls, so that loops over them become vector
+/// instructions; log is in double_math.hpp. They take Sun's series (fdlibm, e_log.c, 1993) as a sum
+/// of two doubles, so that the factor of another base loses nothing (after FreeBSD's e_log2.c and
+/// e_log10.c).
+///
+///     fast_log2(8.0) == 3;   fast_log10(1000.0) == 3
+///
+/// Laws (a test sweeps them against libm's long double): at most 1 ulp, exact for powers of 2 and
+/// of 10; infinities, NaN and denormals as libm's. Measured: 0.83 and 0.75 ulp.
+#include <tessera/kernel/functions/detail/double_math.hpp>
+#include <tessera/kernel/functions/detail/sum_of_two.hpp>
+
+namespace tessera::detail {
+
+/// log x = n log 2 + most + rest; most has no more than 21 digits, so that its product with a
+/// number of 32 is exact.
+struct DoubleLogParts {
+  double n, most, rest;
+};
+
+/// Returns the parts of log(x 2^-scale) of a positive normal x.
+KOKKOS_FORCEINLINE_FUNCTION DoubleLogParts log_parts(double x, double scale) {
+  // As in log_of_normal: x = 2^n m with m in [sqrt(1/2), sqrt(2)), f = m - 1.
+  const std::uint64_t above = bits_of(x) + (0x3ff0000000000000u - 0x3fe6a09e00000000u);
+  const double n =
+      double_of((above >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023.0 + scale);
+  const double f = double_of((above & 0x000fffffffffffffu) + 0x3fe6a09e00000000u) - 1.0;
+  const double s = f / (2.0 + f);
+  const double z = s * s, w = z * z;
+  double even = fused(w, 0.1531383769920937332, 0.2222219843214978396);
+  even = fused(w, even, 0.3999999999940941908);
+  double odd = fused(w, 0.1479819860511658591, 0.1818357216161805012);
+  odd = fused(w, odd, 0.2857142874366239149);
+  odd = fused(w, odd, 0.6666666666666735130);
+  const double half = 0.5 * f * f;
+  const double series = fused(z, odd, fused(w, even, half));
+  const double most = double_of(bits_of(f - half) & 0xffffffff00000000u);
+  return {n, most, fused(s, series, (f - most) - half)};
+}
+
+/// Returns log2(x 2^-scale) of a positive normal x.
+KOKKOS_FORCEINLINE_FUNCTION double log2_of_common(double x, double scale = 0.0) {
+  const DoubleLogParts p = log_parts(x, scale);
+  const double upper = 0x1.71547652p+0, lower = 0x1.705fc2eefa2p-33;  // of 1 / log 2
+  const DoubleSum sum = exact_sum(p.n, p.most * upper);
+  return sum.most + (sum.rest + fused(p.most + p.rest, lower, p.rest * upper));
+}
+KOKKOS_FORCEINLINE_FUNCTION double fast_log2(double x) {
+  const ScaledDouble normal = normal_number(x);
+  return logarithm_of_any(x, log2_of_common(normal.x, normal.scale));
+}
+
+/// Returns log10(x 2^-scale) of a positive normal x.
+KOKKOS_FORCEINLINE_FUNCTION double log10_of_common(double x, double scale = 0.0) {
+  const DoubleLogParts p = log_parts(x, scale);
+  const double upper = 0x1.bcb7b152p-2, lower = 0x1.b9438ca9aadd5p-36;  // of 1 / log 10
+  const DoubleSum sum = exact_sum(p.n * 0x1.34413509f6p-2, p.most * upper);
+  const double lost = fused(p.n, 0x1.9fef311f12b36p-42, p.rest * upper);  // log10 2's lower part
+  return sum.most + (sum.rest + fused(p.most + p.rest, lower, lost));
+}
+KOKKOS_FORCEINLINE_FUNCTION double fast_log10(double x) {
+  const ScaledDouble normal = normal_number(x);
+  return logarithm_of_any(x, log10_of_common(normal.x, normal.scale));
+}
+
+}  // namespace tessera::detail
