@@ -94,6 +94,32 @@ TEST_CASE("log2 and log10 of doubles, exact at powers of 2 and of 10") {
   CHECK(of_log10 <= 1);
 }
 
+TEST_CASE("sinh and cosh of doubles, up to where they overflow") {
+  double of_sinh = 0, of_cosh = 0;
+  const auto at = [&](double x) {
+    const auto wide = static_cast<long double>(x);
+    of_sinh = std::max(of_sinh, ulps(fn::Sinh{}(x), std::sinh(wide)));
+    of_cosh = std::max(of_cosh, ulps(fn::Cosh{}(x), std::cosh(wide)));
+  };
+  for (int i = -720000; i <= 720000; ++i) at(0.001 * i + 1e-7 * (i % 97));
+  for (int i = -400000; i <= 400000; ++i) at(1e-5 * i + 1e-10 * (i % 97));
+  for (int i = 0; i <= 400000; ++i) at((i % 2 == 0 ? 1 : -1) * std::exp2(-0.0027 * i));
+  for (int i = -50000; i <= 50000; ++i) at(1 + 1e-9 * i);
+  for (int i = 0; i <= 200000; ++i) at(709.7 + 4e-6 * i);
+  const double far = std::numeric_limits<double>::infinity();
+  for (const double x :
+       {0.0, 5e-324, 1e-308, 709.78, 709.79, 710.47586007394, 710.475860073944, 1e4, 1e300, far})
+    for (const double sign : {1.0, -1.0}) at(sign * x);
+  at(std::numeric_limits<double>::quiet_NaN());
+  CHECK(fn::Sinh{}(710.4758600739439) < far);
+  CHECK(fn::Cosh{}(-710.4758600739439) < far);
+  CHECK(fn::Sinh{}(std::nextafter(710.4758600739439, far)) == far);
+  CHECK(fn::Cosh{}(std::nextafter(710.4758600739439, far)) == far);
+  MESSAGE("largest errors in ulp: sinh " << of_sinh << ", cosh " << of_cosh);
+  CHECK(of_sinh <= 1.5);
+  CHECK(of_cosh <= 1.5);
+}
+
 namespace {
 double ulps_of(float value, long double exact) {
   return test::ulps(value, static_cast<double>(exact));

@@ -3,9 +3,9 @@
 /// @file
 /// Circular and hyperbolic functions, of radians. On the host floats use
 /// detail/float_trigonometry.hpp for sin, cos and tan, and float_exponential.hpp and float_math.hpp
-/// for sinh, cosh and tanh, doubles detail/double_trigonometry.hpp for sin and cos and
-/// double_math.hpp for tanh; these files state the errors. All other functions of doubles, and the
-/// inverse ones, use libm.
+/// for sinh, cosh and tanh, doubles detail/double_trigonometry.hpp for sin and cos,
+/// double_exponential.hpp for sinh and cosh, and double_math.hpp for tanh; these files state the
+/// errors. tan of doubles, and the inverse functions, are libm's.
 ///
 ///     fn::Sin{}(0.5f);   fn::Atan2{}(1.0, -1.0)      // 3 pi / 4
 #include <tessera/kernel/functions/detail/double_trigonometry.hpp>
@@ -18,8 +18,14 @@ KOKKOS_FORCEINLINE_FUNCTION double tanh_of(double x) {
   KOKKOS_IF_ON_HOST((return fast_tanh(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::tanh(x);))
 }
-KOKKOS_FORCEINLINE_FUNCTION double sinh_of(double x) { return Kokkos::sinh(x); }
-KOKKOS_FORCEINLINE_FUNCTION double cosh_of(double x) { return Kokkos::cosh(x); }
+KOKKOS_FORCEINLINE_FUNCTION double sinh_of(double x) {
+  KOKKOS_IF_ON_HOST((return fast_sinh(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::sinh(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION double cosh_of(double x) {
+  KOKKOS_IF_ON_HOST((return fast_cosh(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::cosh(x);))
+}
 KOKKOS_FORCEINLINE_FUNCTION float tanh_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_tanh(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::tanh(x);))
