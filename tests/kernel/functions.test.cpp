@@ -248,12 +248,14 @@ TEST_CASE("sizes of complex numbers, also where squares overflow or vanish") {
   CHECK(of_double <= 1.5);
 }
 
-TEST_CASE("sin and cos of doubles, near multiples of pi/2 too, where almost all digits cancel") {
-  double of_sin = 0, of_cos = 0;
+TEST_CASE(
+    "sin, cos and tan of doubles, near multiples of pi/2 too, where almost all digits cancel") {
+  double of_sin = 0, of_cos = 0, of_tan = 0;
   const auto at = [&](double x) {
     const auto wide = static_cast<long double>(x);
     of_sin = std::max(of_sin, ulps(fn::Sin{}(x), std::sin(wide)));
     of_cos = std::max(of_cos, ulps(fn::Cos{}(x), std::cos(wide)));
+    of_tan = std::max(of_tan, ulps(fn::Tan{}(x), std::tan(wide)));
   };
   for (int i = -500000; i <= 500000; ++i) at(2e-5 * i + 1e-9 * (i % 97));
   for (int i = -500000; i <= 500000; ++i) at(1.05 * i + 1e-6 * (i % 89));
@@ -266,9 +268,10 @@ TEST_CASE("sin and cos of doubles, near multiples of pi/2 too, where almost all 
   for (const double x : {0.0, 5e-324, 1e-308, 524287.9, 524288.0, 524288.1, 1e22, 1.7e308, far})
     for (const double sign : {1.0, -1.0}) at(sign * x);
   at(std::numeric_limits<double>::quiet_NaN());
-  MESSAGE("largest errors in ulp: sin " << of_sin << ", cos " << of_cos);
+  MESSAGE("largest errors in ulp: sin " << of_sin << ", cos " << of_cos << ", tan " << of_tan);
   CHECK(of_sin <= 1);
   CHECK(of_cos <= 1);
+  CHECK(of_tan <= 1.5);
 }
 
 TEST_CASE("the edges of the float functions") {

@@ -16,7 +16,7 @@
 /// signs of zeros and denormal results are right:
 ///
 ///     exp 2, 1.5     exp2 2, 1.5   expm1 2, 3    log 2, 1      log1p 2, 2    log2 1, 1    log10 1, 1
-///     sin 1.5, 1.5   cos 1.5, 1.5  tan 3.5, 3.5  asin 1, 1     acos 1, 1     atan 1, 1    atan2 2, 2
+///     sin 1.5, 1.5   cos 1.5, 1.5  tan 3.5, 1.5  asin 1, 1     acos 1, 1     atan 1, 1    atan2 2, 2
 ///     sinh 3, 1.5    cosh 2, 1.5   tanh 3, 3     asinh 2, 2    acosh 2, 2    atanh 2, 2   pow 1, 1
 ///     erf 3, 2       sigmoid 3, 3  rsqrt 1.5, 1.5              cbrt 1, 4     sqrt, square, the four operations: 0.5
 ///     gelu 3, 2 from 0 on; 3, 8 from -1 on; 64, 8 from -5.6 on; 4, 8 below it

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Circular and hyperbolic functions, of radians. On the host floats use
-/// detail/float_trigonometry.hpp for sin, cos and tan, and float_exponential.hpp and float_math.hpp
-/// for sinh, cosh and tanh, doubles detail/double_trigonometry.hpp for sin and cos,
-/// double_exponential.hpp for sinh and cosh, and double_math.hpp for tanh; these files state the
-/// errors. tan of doubles, and the inverse functions, are libm's.
+/// Circular and hyperbolic functions, of radians. On the host sin, cos and tan use
+/// detail/float_trigonometry.hpp and double_trigonometry.hpp, sinh, cosh and tanh
+/// float_exponential.hpp, float_math.hpp, double_exponential.hpp and double_math.hpp; these files
+/// state the errors. The inverse functions are libm's.
 ///
 ///     fn::Sin{}(0.5f);   fn::Atan2{}(1.0, -1.0)      // 3 pi / 4
 #include <tessera/kernel/functions/detail/double_trigonometry.hpp>
@@ -87,16 +86,14 @@ struct Cos : detail::OfReal<Cos> {
 };
 struct Tan : detail::OfReal<Tan> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
-    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
-      if (detail::is_common_angle(x)) return detail::fast_tan(x);
-    }))
+    KOKKOS_IF_ON_HOST((if (detail::is_common_angle(x)) return detail::fast_tan(x);))
     return Kokkos::tan(x);
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
-    return detail::is_common_angle(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION bool fits(CommonWay, T x) const {
+    return detail::is_common_angle(static_cast<ComputeType<T>>(x));
   }
-  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float by(CommonWay, T x) const {
-    return detail::fast_tan(static_cast<float>(x));
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION ComputeType<T> by(CommonWay, T x) const {
+    return detail::fast_tan(static_cast<ComputeType<T>>(x));
   }
 };
 struct Asin : detail::OfReal<Asin> {
