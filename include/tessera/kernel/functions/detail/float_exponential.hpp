@@ -22,13 +22,23 @@ KOKKOS_FORCEINLINE_FUNCTION double choose(bool c, double a, double b) {
                                   (Kokkos::bit_cast<std::uint64_t>(b) & ~mask));
 }
 
-/// Returns the base-2 logarithm of a positive normal float.
-KOKKOS_FORCEINLINE_FUNCTION double log2_of_normal(float x) {
+/// log2 x = n + 2 atanh(s) / log 2
+struct Log2Parts {
+  double n, s;
+};
+
+/// For a positive normal float.
+KOKKOS_FORCEINLINE_FUNCTION Log2Parts log2_parts(float x) {
   // x = 2^n m with m in [sqrt(1/2), sqrt(2))
   const std::uint32_t above = bits_of(x) - 0x3f3504f3u;
   const double n = static_cast<double>(static_cast<std::int32_t>(above) >> 23);
   const double m = static_cast<double>(float_of((above & 0x007fffffu) + 0x3f3504f3u));
-  const double s = (m - 1.0) / (m + 1.0);
+  return {n, (m - 1.0) / (m + 1.0)};
+}
+
+/// Returns the base-2 logarithm of a positive normal float, with an error below 2^-45 of it.
+KOKKOS_FORCEINLINE_FUNCTION double log2_of_normal(float x) {
+  const auto [n, s] = log2_parts(x);
   const double z = s * s;
   double q = fused(z, 0.28310105034388615949, 0.31989243436159815935);
   q = fused(z, q, 0.41220955440822382824);
@@ -38,16 +48,26 @@ KOKKOS_FORCEINLINE_FUNCTION double log2_of_normal(float x) {
   return fused(s, q, n);
 }
 
+/// The same with an error below 2^-30.
+KOKKOS_FORCEINLINE_FUNCTION double short_log2_of_normal(float x) {
+  const auto [n, s] = log2_parts(x);
+  const double z = s * s;
+  double q = fused(z, 0.43173587920703854, 0.5767143839624679);
+  q = fused(z, q, 0.961798847641743);
+  q = fused(z, q, 2.8853900797889267);
+  return fused(s, q, n);
+}
+
 /// Whether log_of_normal, log2_of_common and log10_of_common hold: positive, normal and finite.
 KOKKOS_FORCEINLINE_FUNCTION bool common_logarithm(float x) {
   const auto bits = static_cast<std::int32_t>(bits_of(x));  // whole numbers compare faster
   return (bits >= 0x00800000) & (bits < 0x7f800000);
 }
 KOKKOS_FORCEINLINE_FUNCTION float log2_of_common(float x) {
-  return static_cast<float>(log2_of_normal(x));
+  return static_cast<float>(short_log2_of_normal(x));
 }
 KOKKOS_FORCEINLINE_FUNCTION float log10_of_common(float x) {
-  return static_cast<float>(log2_of_normal(x) * 0.30102999566398119521);
+  return static_cast<float>(short_log2_of_normal(x) * 0.30102999566398119521);
 }
 
 /// 2^x = 2^n e^r
