@@ -97,6 +97,8 @@ template <class T> void functions() {
   const Buffer<T> x = numbers<T>(count);
   Buffer<T> positive = x;
   for (T& value : positive) value += T(4.125);
+  Buffer<T> within = x;  // [-1, 1]
+  for (T& value : within) value /= T(4);
   function(
       "exp", fn::Exp{}, [](L a) { return std::exp(a); }, x);
   function(
@@ -117,6 +119,12 @@ template <class T> void functions() {
       "cos", fn::Cos{}, [](L a) { return std::cos(a); }, x);
   function(
       "tan", fn::Tan{}, [](L a) { return std::tan(a); }, x);
+  function(
+      "asin", fn::Asin{}, [](L a) { return std::asin(a); }, within);
+  function(
+      "acos", fn::Acos{}, [](L a) { return std::acos(a); }, within);
+  function(
+      "atan", fn::Atan{}, [](L a) { return std::atan(a); }, x);
   function(
       "sinh", fn::Sinh{}, [](L a) { return std::sinh(a); }, x);
   function(

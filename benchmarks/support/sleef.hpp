@@ -30,8 +30,10 @@ struct Function {
 #define SLEEF_LOOPS(each)                                                                       \
   each(exp, 10) each(exp2, 10) each(exp2, 35) each(expm1, 10) each(log, 10) each(log, 35)       \
       each(log1p, 10) each(log2, 10) each(log2, 35) each(log10, 10) each(sin, 10) each(sin, 35) \
-          each(cos, 10) each(cos, 35) each(tan, 10) each(tan, 35) each(sinh, 10) each(sinh, 35) \
-              each(cosh, 10) each(cosh, 35) each(tanh, 10) each(tanh, 35) each(erf, 10)
+          each(cos, 10) each(cos, 35) each(tan, 10) each(tan, 35) each(asin, 10) each(asin, 35) \
+              each(acos, 10) each(acos, 35) each(atan, 10) each(atan, 35) each(sinh, 10)        \
+                  each(sinh, 35) each(cosh, 10) each(cosh, 35) each(tanh, 10) each(tanh, 35)    \
+                      each(erf, 10)
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")

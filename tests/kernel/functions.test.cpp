@@ -274,6 +274,31 @@ TEST_CASE(
   CHECK(of_tan <= 1.5);
 }
 
+TEST_CASE("asin, acos and atan of doubles") {
+  double of_asin = 0, of_acos = 0, of_atan = 0;
+  const auto at = [&](double x) {
+    const auto wide = static_cast<long double>(x);
+    of_asin = std::max(of_asin, ulps(fn::Asin{}(x), std::asin(wide)));
+    of_acos = std::max(of_acos, ulps(fn::Acos{}(x), std::acos(wide)));
+    of_atan = std::max(of_atan, ulps(fn::Atan{}(x), std::atan(wide)));
+  };
+  for (int i = -500000; i <= 500000; ++i) at(2e-6 * i + 1e-11 * (i % 97));
+  for (int i = -400000; i <= 400000; ++i) at(1.2e-5 * i + 1e-10 * (i % 89));
+  for (int i = 0; i <= 400000; ++i) at((i % 2 == 0 ? 1 : -1) * std::exp2(-0.0027 * i));
+  for (int i = 0; i <= 200000; ++i) at((i % 2 == 0 ? 1 : -1) * std::exp2(0.0051 * i));
+  for (int i = 0; i <= 200000; ++i) at((i % 2 == 0 ? 1 : -1) * (1 - std::exp2(-0.00026 * i)));
+  const double far = std::numeric_limits<double>::infinity();
+  for (const double about : {0.0, 0.5, 1.0, 2.0, 0x1p100, 1e300, far})
+    for (const double x : {about, std::nextafter(about, 0.0), std::nextafter(about, far)})
+      for (const double sign : {1.0, -1.0}) at(sign * x);
+  at(std::numeric_limits<double>::quiet_NaN());
+  MESSAGE("largest errors in ulp: asin " << of_asin << ", acos " << of_acos << ", atan "
+                                         << of_atan);
+  CHECK(of_asin <= 1);
+  CHECK(of_acos <= 1);
+  CHECK(of_atan <= 1);
+}
+
 TEST_CASE("the edges of the float functions") {
   CHECK(fn::Exp{}(infinity) == infinity);
   CHECK(fn::Exp{}(-infinity) == 0.0f);

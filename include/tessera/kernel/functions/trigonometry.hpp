@@ -4,9 +4,12 @@
 /// Circular and hyperbolic functions, of radians. On the host sin, cos and tan use
 /// detail/float_trigonometry.hpp and double_trigonometry.hpp, sinh, cosh and tanh
 /// float_exponential.hpp, float_math.hpp, double_exponential.hpp and double_math.hpp; these files
-/// state the errors. The inverse functions are libm's.
+/// state the errors. asin, acos and atan use double_inverse_trigonometry.hpp, of floats too; where
+/// products and sums are not fused (TESSERA_FUSED), atan is libm's, as atan2, asinh, acosh and
+/// atanh are everywhere.
 ///
 ///     fn::Sin{}(0.5f);   fn::Atan2{}(1.0, -1.0)      // 3 pi / 4
+#include <tessera/kernel/functions/detail/double_inverse_trigonometry.hpp>
 #include <tessera/kernel/functions/detail/double_trigonometry.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 
@@ -36,6 +39,22 @@ KOKKOS_FORCEINLINE_FUNCTION float sinh_of(float x) {
 KOKKOS_FORCEINLINE_FUNCTION float cosh_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_cosh(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::cosh(x);))
+}
+template <class T> KOKKOS_FORCEINLINE_FUNCTION T asin_of(T x) {
+  KOKKOS_IF_ON_HOST((return static_cast<T>(fast_asin(static_cast<double>(x)));))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::asin(x);))
+}
+template <class T> KOKKOS_FORCEINLINE_FUNCTION T acos_of(T x) {
+  KOKKOS_IF_ON_HOST((return static_cast<T>(fast_acos(static_cast<double>(x)));))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::acos(x);))
+}
+template <class T> KOKKOS_FORCEINLINE_FUNCTION T atan_of(T x) {
+#if defined(TESSERA_FUSED)
+  KOKKOS_IF_ON_HOST((return static_cast<T>(fast_atan(static_cast<double>(x)));))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::atan(x);))
+#else
+  return Kokkos::atan(x);
+#endif
 }
 KOKKOS_FORCEINLINE_FUNCTION bool is_common_angle(float x) {
   const auto bits = static_cast<std::int32_t>(bits_of(x) & 0x7fffffffu);  // false for NaN
@@ -97,14 +116,14 @@ struct Tan : detail::OfReal<Tan> {
   }
 };
 struct Asin : detail::OfReal<Asin> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::asin(x); }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::asin_of(x); }
 };
 struct Acos : detail::OfReal<Acos> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::acos(x); }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::acos_of(x); }
 };
 struct Atan : detail::OfReal<Atan> {
   static constexpr Linearity linearity = Linearity::monotone;
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::atan(x); }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::atan_of(x); }
 };
 /// The angle of the point (x, y), in (-pi, pi]; y comes first, as in C.
 struct Atan2 {
