@@ -114,6 +114,8 @@ template <class T> void functions() {
   function(
       "log10", fn::Log10{}, [](L a) { return std::log10(a); }, positive);
   function(
+      "cbrt", fn::Cbrt{}, [](L a) { return std::cbrt(a); }, x);
+  function(
       "sin", fn::Sin{}, [](L a) { return std::sin(a); }, x);
   function(
       "cos", fn::Cos{}, [](L a) { return std::cos(a); }, x);

@@ -27,13 +27,13 @@ struct Function {
   inline void loop(const T* x, [[maybe_unused]] const T* z, T* y, std::size_t n) { \
     for (std::size_t i = 0; i < n; i += lanes) store(y + i, call);                 \
   }
-#define SLEEF_LOOPS(each)                                                                       \
-  each(exp, 10) each(exp2, 10) each(exp2, 35) each(expm1, 10) each(log, 10) each(log, 35)       \
-      each(log1p, 10) each(log2, 10) each(log2, 35) each(log10, 10) each(sin, 10) each(sin, 35) \
-          each(cos, 10) each(cos, 35) each(tan, 10) each(tan, 35) each(asin, 10) each(asin, 35) \
-              each(acos, 10) each(acos, 35) each(atan, 10) each(atan, 35) each(sinh, 10)        \
-                  each(sinh, 35) each(cosh, 10) each(cosh, 35) each(tanh, 10) each(tanh, 35)    \
-                      each(erf, 10)
+#define SLEEF_LOOPS(each)                                                                         \
+  each(exp, 10) each(exp2, 10) each(exp2, 35) each(expm1, 10) each(log, 10) each(log, 35)         \
+      each(log1p, 10) each(log2, 10) each(log2, 35) each(log10, 10) each(cbrt, 10) each(cbrt, 35) \
+          each(sin, 10) each(sin, 35) each(cos, 10) each(cos, 35) each(tan, 10) each(tan, 35)     \
+              each(asin, 10) each(asin, 35) each(acos, 10) each(acos, 35) each(atan, 10)          \
+                  each(atan, 35) each(sinh, 10) each(sinh, 35) each(cosh, 10) each(cosh, 35)      \
+                      each(tanh, 10) each(tanh, 35) each(erf, 10)
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")

@@ -35,8 +35,8 @@ template <class T, class... F> int other_zeros(F... f) {
 
 TEST_CASE_TEMPLATE("functions that are odd near zero keep its sign", T, float, double, half,
                    bfloat16) {
-  CHECK(other_zeros<T>(fn::Sin{}, fn::Tan{}, fn::Asin{}, fn::Atan{}, fn::Tanh{}, fn::Sinh{},
-                       fn::Erf{}, fn::Expm1{}, fn::Log1p{}, fn::Gelu{}, fn::GeluTanh{},
+  CHECK(other_zeros<T>(fn::Sin{}, fn::Tan{}, fn::Asin{}, fn::Atan{}, fn::Cbrt{}, fn::Tanh{},
+                       fn::Sinh{}, fn::Erf{}, fn::Expm1{}, fn::Log1p{}, fn::Gelu{}, fn::GeluTanh{},
                        fn::Silu{}) == 0);
 }
 
@@ -138,6 +138,7 @@ TEST_CASE_TEMPLATE("loops give the bits of calls, of functions that fuse and of 
   CHECK(other_bits(x, fn::Asin{}) == 0);
   CHECK(other_bits(x, fn::Acos{}) == 0);
   CHECK(other_bits(x, fn::Atan{}) == 0);
+  CHECK(other_bits(x, fn::Cbrt{}) == 0);
   CHECK(other_bits(x, fn::Sinh{}) == 0);
   CHECK(other_bits(x, fn::Cosh{}) == 0);
   CHECK(other_bits(x, fn::Tanh{}) == 0);
@@ -242,5 +243,5 @@ TEST_CASE_TEMPLATE("a map by the widest vectors has the bits of the function of 
   check_bits<T>(fn::Exp{}, fn::Expm1{}, fn::Log{}, fn::Log1p{}, fn::Log2{}, fn::Log10{}, fn::Tanh{},
                 fn::Sinh{}, fn::Cosh{}, fn::Erf{}, fn::Gelu{}, fn::GeluTanh{}, fn::Sigmoid{},
                 fn::Silu{}, fn::Sin{}, fn::Cos{}, fn::Tan{}, fn::Asin{}, fn::Acos{}, fn::Atan{},
-                fn::Sqrt{}, fn::Rsqrt{}, fn::Floor{}, fn::Round{}, fn::Relu{});
+                fn::Cbrt{}, fn::Sqrt{}, fn::Rsqrt{}, fn::Floor{}, fn::Round{}, fn::Relu{});
 }

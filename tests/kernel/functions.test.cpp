@@ -299,6 +299,30 @@ TEST_CASE("asin, acos and atan of doubles") {
   CHECK(of_atan <= 1);
 }
 
+TEST_CASE("cbrt of doubles, exact at cubes where products and sums are fused") {
+  double of_cbrt = 0;
+  int other = 0;
+  const auto at = [&](double x) {
+    of_cbrt = std::max(of_cbrt, ulps(fn::Cbrt{}(x), std::cbrt(static_cast<long double>(x))));
+  };
+  for (int i = -400000; i <= 400000; ++i) at(2e-5 * i + 1e-10 * (i % 97));
+  for (int i = -420000; i <= 400000; ++i) at((i % 2 == 0 ? 1 : -1) * std::exp2(0.00255 * i));
+  for (int i = 0; i < 100000; ++i) other += fn::Cbrt{}(static_cast<double>(i) * i * i) != i;
+  const double far = std::numeric_limits<double>::infinity();
+  for (const double x :
+       {0.0, 5e-324, 2.2250738585072014e-308, 0x1p-900, 0x1p900, 1.7976931348623157e308, far})
+    for (const double sign : {1.0, -1.0}) at(sign * x);
+  at(std::numeric_limits<double>::quiet_NaN());
+  MESSAGE("largest error of cbrt in ulp: " << of_cbrt);
+#if defined(TESSERA_FUSED)
+  constexpr bool by_hand = true;
+#else
+  constexpr bool by_hand = false;
+#endif
+  CHECK(of_cbrt <= (by_hand ? 1 : 4));
+  CHECK((other == 0 || !by_hand));
+}
+
 TEST_CASE("the edges of the float functions") {
   CHECK(fn::Exp{}(infinity) == infinity);
   CHECK(fn::Exp{}(-infinity) == 0.0f);

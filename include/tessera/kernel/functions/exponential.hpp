@@ -5,7 +5,7 @@
 /// detail/float_math.hpp, float_exponential.hpp and float_power.hpp, which state their errors; on a
 /// device the device's own; of half types those of detail/short_math.hpp. Doubles use
 /// detail/double_math.hpp, double_exponential.hpp for log2 and log10, and double_power.hpp for pow;
-/// cbrt is libm's.
+/// cbrt of both uses double_root.hpp, and libm where nothing is fused (TESSERA_FUSED).
 ///
 ///     fn::Exp{}(0.0) == 1
 ///     fn::Pow{}(3, 4) == 81
@@ -14,6 +14,7 @@
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/detail/double_exponential.hpp>
 #include <tessera/kernel/functions/detail/double_power.hpp>
+#include <tessera/kernel/functions/detail/double_root.hpp>
 #include <tessera/kernel/functions/detail/float_power.hpp>
 #include <tessera/kernel/functions/detail/power_bounds.hpp>
 #include <tessera/kernel/functions/detail/short_math.hpp>
@@ -81,6 +82,15 @@ KOKKOS_FORCEINLINE_FUNCTION float log10_of(float x) {
 KOKKOS_FORCEINLINE_FUNCTION float log1p_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_log1p(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::log1p(x);))
+}
+
+template <class T> KOKKOS_FORCEINLINE_FUNCTION T cbrt_of(T x) {
+#if defined(TESSERA_FUSED)
+  KOKKOS_IF_ON_HOST((return static_cast<T>(fast_cbrt(static_cast<double>(x)));))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::cbrt(x);))
+#else
+  return Kokkos::cbrt(x);
+#endif
 }
 
 /// Types that have a fast_pow: double only where a product and a sum can be fused.
@@ -194,7 +204,7 @@ struct Rsqrt : detail::OfReal<Rsqrt> {
 /// The cube root.
 struct Cbrt : detail::OfReal<Cbrt> {
   static constexpr Linearity linearity = Linearity::monotone;
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::cbrt(x); }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::cbrt_of(x); }
 };
 /// x^y. Floats: C's pow in the special cases. Integers wrap; a negative exponent gives 1 over the
 /// power, truncated, with 1 / 0 taken as 0.
