@@ -42,11 +42,11 @@ struct Part {
 };
 
 inline const Sharding& split_rows() {
-  static const Sharding s = detail::lower<Grid, P<rows, _>>();
+  static const Sharding s = named_sharding<Grid, P<rows, _>>();
   return s;
 }
 inline const Sharding& split_columns() {
-  static const Sharding s = detail::lower<Grid, P<columns, _>>();
+  static const Sharding s = named_sharding<Grid, P<columns, _>>();
   return s;
 }
 inline const Sharding& whole(int rank) {

@@ -21,7 +21,7 @@ struct Kind {
   void (*call)(const ProcessMesh<Grid>& mesh, const DynamicTensor& x, const DynamicTensor& y);
 };
 inline const Sharding& split_second() {
-  static const Sharding s = detail::lower<Grid, P<_, rows>>();
+  static const Sharding s = named_sharding<Grid, P<_, rows>>();
   return s;
 }
 inline const Kind kinds[] = {

@@ -87,7 +87,7 @@ TEST_CASE("irregular boxes that are the blocks are adopted; the memory is the te
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);
     const Box own =
-        block({10, 6}, detail::lower<Grid, P<data, model>>(), mesh.shape(), mesh.coordinates());
+        block({10, 6}, named_sharding<Grid, P<data, model>>(), mesh.shape(), mesh.coordinates());
     const Kokkos::View<float**, Kokkos::LayoutRight> view("box", 5, 3);
     const auto x = from_irregular<Tensor<data, model>>(mesh, {10, 6}, own, view);
     CHECK(x.data() == view.data());

@@ -169,9 +169,9 @@ TEST_CASE("processes of one mesh that go far ahead of others are not taken for o
     const auto x = matrix(mesh, DType::f32, {6, 6}, split_columns());
     for (int step = 0; step < 400; ++step) {
       reduce<Sum>("ij->j",
-                  matrix(mesh, DType::f32, {6, 6}, detail::lower<mismatch::Grid, P<columns, _>>()),
+                  matrix(mesh, DType::f32, {6, 6}, named_sharding<mismatch::Grid, P<columns, _>>()),
                   whole(1));
-      reshard(x, detail::lower<mismatch::Grid, P<_, _>>());
+      reshard(x, named_sharding<mismatch::Grid, P<_, _>>());
       if (slow && step % 40 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   });

@@ -125,7 +125,7 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
   template <class O, class B> static auto call(const X&... x) {
     return K::template typed<O, B>(x...);
   }
-  static constexpr Sharding out() { return detail::lower<Grid, typename K::Out>(); }
+  static constexpr Sharding out() { return named_sharding<Grid, typename K::Out>(); }
   /// The operands, made by make.operator()<X>(extents) each.
   template <class Made> static constexpr Made each(const auto& make) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -238,7 +238,7 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
     for (const Plan& one : plans(run_recorded(m)))
       if (one.kind == K::kind && !(one == alone)) return "the call has another plan";
     if constexpr (K::constant) {
-      static constexpr Plan once = K::value(detail::lower<Grid, typename K::Out>())
+      static constexpr Plan once = K::value(named_sharding<Grid, typename K::Out>())
                                        .plan(descs(), {MeshShape{2, 2}, 0, PlanOptions{}});
       if (!(operation.plan(x, {MeshShape{2, 2}, 0, PlanOptions{}}) == once))
         return "while the program compiles it is planned otherwise";

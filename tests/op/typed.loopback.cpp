@@ -135,7 +135,7 @@ TEST_CASE("creation makes the same tensor on every mesh") {
 TEST_CASE("an adopted view is the tensor's block") {
   on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {
     const Box box =
-        block({5, 6}, detail::lower<Grid, P<data, model>>(), mesh.shape(), mesh.coordinates());
+        block({5, 6}, named_sharding<Grid, P<data, model>>(), mesh.shape(), mesh.coordinates());
     Kokkos::View<double**, Kokkos::LayoutRight> view(
         "mine", static_cast<std::size_t>(box[0].size()), static_cast<std::size_t>(box[1].size()));
     Kokkos::deep_copy(view, 2.5);

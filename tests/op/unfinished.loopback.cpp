@@ -78,13 +78,13 @@ TEST_CASE("a convolution is linear in the one operand that is open, and so are i
   using OpenKernel = P<_, _, _, Unreduced<Sum, data>>;
   // Nothing is sent where the result stays open and the halo is the block's own.
   static_assert(detail::plan_convolve(parse("bxi,xio->bxo"), detail::ConvolveWindows{{{3}}},
-                                      {DType::f64, {4, 7, 6}, detail::lower<Grid, Open>()},
+                                      {DType::f64, {4, 7, 6}, named_sharding<Grid, Open>()},
                                       {DType::f64, {3, 6, 5}, Sharding::replicated(3)},
-                                      detail::lower<Grid, Open>(), MeshShape{3, 2})
+                                      named_sharding<Grid, Open>(), MeshShape{3, 2})
                     .communications() == 0);
   // Finished where the result is smaller: one reduction.
   static_assert(detail::plan_convolve(parse("bxi,xio->bxo"), detail::ConvolveWindows{{{3}}},
-                                      {DType::f64, {4, 7, 6}, detail::lower<Grid, Open>()},
+                                      {DType::f64, {4, 7, 6}, named_sharding<Grid, Open>()},
                                       {DType::f64, {3, 6, 5}, Sharding::replicated(3)},
                                       Sharding{{1}, {}, {}}, MeshShape{3, 2})
                     .count(all_reduce) == 1);
@@ -119,7 +119,7 @@ TEST_CASE("a convolution is linear in the one operand that is open, and so are i
     CHECK(close(to_host(convolve<line, Open>(done, kernel, same)), by_whole));
     const DynamicTensor dynamic =
         convolve("bxi,xio->bxo", DynamicTensor(done), DynamicTensor(kernel), same,
-                 detail::lower<Grid, Open>());
+                 named_sharding<Grid, Open>());
     CHECK(close(to_host(Real<model, _, _>(reshard(dynamic, Sharding{{1}, {}, {}}).core())),
                 by_whole));
     CHECK_THROWS_AS(

@@ -18,9 +18,9 @@ using grid::data, grid::model;
 using Grid = Mesh<data, model>;
 
 template <class... Dims> constexpr TensorDesc f32(Extents extents) {
-  return {DType::f32, extents, detail::lower<Grid, P<Dims...>>()};
+  return {DType::f32, extents, named_sharding<Grid, P<Dims...>>()};
 }
-template <class... Dims> constexpr Sharding spec = detail::lower<Grid, P<Dims...>>();
+template <class... Dims> constexpr Sharding spec = named_sharding<Grid, P<Dims...>>();
 
 inline constexpr MeshShape two_by_four = sizes<Grid>(2, 4).shape;
 inline constexpr Index MiB = 1 << 20;

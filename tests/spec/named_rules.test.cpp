@@ -27,7 +27,7 @@ using TwoD =
 
 template <class... D> bool alike(std::string_view dimensions) {
   return named_rules<Grid, TwoD>().sharding(dimensions) ==
-         detail::lower<Grid, Logical<TwoD, D...>>();
+         named_sharding<Grid, Logical<TwoD, D...>>();
 }
 template <class F> std::string message(F f) {
   try {

@@ -40,17 +40,17 @@ static_assert(round_trip<P<data, Unreduced<Sum, model>>> &&
               round_trip<P<_, Unreduced<Max, data, expert>>>);
 static_assert(round_trip<P<Unreduced<Min, data, expert, model>>>);
 
-static_assert(detail::lower<Grid, P<Axes<expert, data>, _, model>>() == Sharding{{2, 0}, {}, {1}});
-static_assert(detail::lower<Grid, P<_, Unreduced<Max, expert>>>() ==
+static_assert(named_sharding<Grid, P<Axes<expert, data>, _, model>>() == Sharding{{2, 0}, {}, {1}});
+static_assert(named_sharding<Grid, P<_, Unreduced<Max, expert>>>() ==
               Sharding{{}}.with_partial(AxisSet{2}, Reduction::max));
-static_assert(detail::lower<Mesh<model, data>, P<data>>() == Sharding{{1}});
+static_assert(named_sharding<Mesh<model, data>, P<data>>() == Sharding{{1}});
 
 struct Value {
   static constexpr Sharding value = Sharding{{}, {2, 1}}.with_partial(AxisSet{0}, Reduction::min);
 };
 static_assert(
     std::is_same_v<detail::spec_of<Grid, Value>, P<_, Axes<expert, model>, Unreduced<Min, data>>>);
-static_assert(detail::lower<Grid, detail::spec_of<Grid, Value>>() == Value::value);
+static_assert(named_sharding<Grid, detail::spec_of<Grid, Value>>() == Value::value);
 
 // ---- a verdict for every rule
 // ------------------------------------------------------------------------------------

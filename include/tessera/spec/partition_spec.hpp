@@ -212,4 +212,12 @@ template <class S, class M>
 concept SpecOn = detail::check_spec<M, S>()
 .ok();
 }  // namespace detail
+
+/// Returns spec S on mesh type M as the value that dynamic tensors take:
+/// named_sharding<Grid, P<data, _>>() == Sharding{{0}, {}}, where data is Grid's first axis. A spec
+/// that the mesh cannot have does not compile. Communication: none.
+template <class M, class S> constexpr Sharding named_sharding() {
+  static_assert(detail::demand_spec<M, S>());
+  return detail::lower<M, S>();
+}
 }  // namespace tessera
