@@ -22,10 +22,9 @@ class Attachments {
   template <class T> T& get() {
     for (const auto& [tag, holder] : slots_)
       if (tag == &tag_of<T>) return static_cast<Holder<T>&>(*holder).value;
-    auto holder = std::make_unique<Holder<T>>();
-    T& value = holder->value;
-    slots_.emplace_back(&tag_of<T>, std::move(holder));
-    return value;
+    auto* const holder = new Holder<T>;  // one type of pointer for all
+    slots_.emplace_back(&tag_of<T>, std::unique_ptr<HolderBase>(holder));
+    return holder->value;
   }
 
   /// Returns the T, or null where none has been made.
