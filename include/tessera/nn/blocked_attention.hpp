@@ -43,7 +43,8 @@ DynamicTensor mask_of(const M& valid, const BlockShardings& on, Index batch, Ind
                            ", and there are " + std::to_string(batch) + " texts of " +
                            std::to_string(keys) + " keys; give an element for each key",
                        where);
-    return reshard(DynamicTensor(valid), on.mask, where);
+    const DynamicTensor mask(valid);
+    return mask.sharding() == on.mask ? mask : reshard(mask, on.mask, where);
   }
 }
 

@@ -66,7 +66,7 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
       heads.push_back(narrowed(sizes_.kept ? kept_tile(s, query, keys, values, rows)
                                            : running_tile(s, query, keys, values, rows)));
     }
-    return {reshard(joined(1, std::move(heads), where_), out, where_), std::move(rows)};
+    return {placed(joined(1, std::move(heads), where_), out), std::move(rows)};
   }
 
   /// Returns the gradients, each under its tensor's own sharding. Source: Dao et al. (2022),
@@ -76,7 +76,10 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
     // sum over keys of weight times its gradient: that of a head times its own gradient
     const DynamicTensor mean = product("bsgrd,bsgrd->bgrs", widened(dy), widened(heads), on_.rows);
     const DynamicTensor queries = arranged(q, on_.queries), keys = arranged(k, on_.keys),
-                        values = arranged(v, on_.back), by_heads = arranged(dy, on_.by_heads);
+                        values = arranged(v, on_.back),
+                        by_heads = sizes_.queries.count() == 1 && sizes_.kept
+                                       ? widened(dy)  // which may lie anywhere
+                                       : arranged(dy, on_.by_heads);
     std::vector<DynamicTensor> by_queries(static_cast<std::size_t>(sizes_.queries.count())),
         by_keys, by_values;
     const Index blocks = sizes_.seen(sizes_.queries[sizes_.queries.count() - 1], options_);
@@ -103,7 +106,7 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
       by_values.push_back(converted<T, C>(by_value, where_));
     }
     for (DynamicTensor& one : by_queries) one = converted<T, C>(one, where_);
-    return {reshard(joined(1, std::move(by_queries), where_), q.sharding(), where_),
+    return {placed(joined(1, std::move(by_queries), where_), q.sharding()),
             finished(std::move(by_keys), k), finished(std::move(by_values), v)};
   }
 
@@ -200,15 +203,20 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
                                            grown(to, x.extents()[1]), more)
                       : more;
   }
+  /// Returns x under a sharding. A move that is none is not called: where shardings are chosen, it
+  /// would state one.
+  DynamicTensor placed(const DynamicTensor& x, const Sharding& to) const {
+    return x.sharding() == to ? x : reshard(x, to, where_);
+  }
   DynamicTensor arranged(const DynamicTensor& x, const Sharding& to) const {
-    return widened(reshard(x, to, where_));
+    return widened(placed(x, to));
   }
   DynamicTensor widened(const DynamicTensor& x) const { return converted<S, T>(x, where_); }
   DynamicTensor narrowed(const DynamicTensor& x) const { return converted<T, S>(x, where_); }
   /// Returns the gradient by keys or values from those of the blocks that are seen.
   DynamicTensor finished(std::vector<DynamicTensor> blocks, const DynamicTensor& like) const {
     const DynamicTensor all = joined(1, std::move(blocks), where_);
-    return reshard(grown(all, sizes_.keys.length), like.sharding(), where_);
+    return placed(grown(all, sizes_.keys.length), like.sharding());
   }
   /// Returns x with zeros for the keys that no query sees.
   DynamicTensor grown(const DynamicTensor& x, Index to) const {
