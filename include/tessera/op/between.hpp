@@ -121,8 +121,10 @@ inline void reshard_between_parts(const TensorCore& x, const TensorCore& result,
                          ", and a move between parts communicates over the axes of " +
                          from.whole->to_string() + "; call it without a contract",
                      site.where);
-  const TensorCore finished =
-      x.sharding().partial.empty() ? x : reshard(x, x.sharding().finished(), site);
+  require_by_itself(result, site.where);
+  const TensorCore finished = x.sharding().partial.empty() && x.halo() == nullptr
+                                  ? x
+                                  : reshard(x, x.sharding().finished(), site);
   // The whole mesh sees the blocks as memory that each of its processes has, or has not.
   const auto seen = [&](const TensorCore& one) {
     const Extents extents = one.rank() > 0 ? one.extents() : Extents{1};
