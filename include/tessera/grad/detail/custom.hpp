@@ -76,25 +76,4 @@ TESSERA_FUNCTION void CustomCall::record(Tape::Back back) {
   for (Tape* tape : tapes_) tape->record(back, arguments_, results_, kept_, site_);
 }
 
-TESSERA_FUNCTION void Tape::record(const Back& back, const std::vector<TensorCore>& arguments,
-                                   const std::vector<TensorCore>& results,
-                                   const std::vector<TensorCore>& kept, CallSite site) {
-  Node node;
-  bool any = false;
-  for (const TensorCore& x : arguments) {
-    node.operands.push_back(follows(x) ? number_of(x) : -1);
-    node.given.push_back(x.desc());
-    any = any || node.operands.back() >= 0;
-  }
-  if (!any || results.empty()) return;
-  for (const TensorCore& y : results) {
-    node.results.push_back(is_differentiable(y.type()) ? add_value(y) : -1);
-    node.made.push_back(y.desc());
-  }
-  for (const TensorCore& x : kept) node.kept.push_back({{}, x, writes_[memory_of(x)]});
-  node.back = back;
-  node.mesh = results[0].mesh();
-  add_node(std::move(node), site);
-}
-
 }  // namespace tessera::detail

@@ -1,17 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The gradients of a call whose adjoint a user gives (grad/custom_gradient.hpp): they are checked,
-/// and brought to where the tape keeps those of the operands.
+/// Calls whose adjoint is stated: a user's (grad/custom_gradient.hpp), and moves between meshes. A
+/// tape records them as they are; the gradients that they give are checked, and brought to where it
+/// keeps those of the operands.
 ///
 ///     detail::checked_gradient(g, x.desc(), site)     // as x is sharded
 #include <string>
 #include <vector>
 
-#include <tessera/grad/tape.hpp>
+#include <tessera/grad/detail/tape.hpp>
 #include <tessera/run/run.hpp>
 
 namespace tessera::detail {
+
+TESSERA_FUNCTION void Tape::record(const Back& back, const std::vector<TensorCore>& arguments,
+                                   const std::vector<TensorCore>& results,
+                                   const std::vector<TensorCore>& kept, CallSite site) {
+  Node node;
+  bool any = false;
+  for (const TensorCore& x : arguments) {
+    node.operands.push_back(follows(x) ? number_of(x) : -1);
+    node.given.push_back(x.desc());
+    any = any || node.operands.back() >= 0;
+  }
+  if (!any || results.empty()) return;
+  for (const TensorCore& y : results) {
+    node.results.push_back(is_differentiable(y.type()) ? add_value(y) : -1);
+    node.made.push_back(y.desc());
+  }
+  for (const TensorCore& x : kept) node.kept.push_back({{}, x, writes_[memory_of(x)]});
+  node.back = back;
+  node.mesh = results[0].mesh();
+  add_node(std::move(node), site);
+}
 
 /// Returns a gradient that a user's function gave, as that of a tensor must be.
 inline TensorCore checked_gradient(const TensorCore& g, const TensorDesc& of, CallSite site) {

@@ -10,7 +10,6 @@
 #include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/grad/adjoint/wanted.hpp>
 #include <tessera/grad/detail/gradient_sums.hpp>
-#include <tessera/grad/detail/stated_gradient.hpp>
 #include <tessera/grad/tape.hpp>
 #include <tessera/run/run.hpp>
 
@@ -392,3 +391,5 @@ TESSERA_FUNCTION TensorCore Tape::gradient(int number, const TensorCore& of, Whe
 }
 
 }  // namespace tessera::detail
+
+#include <tessera/grad/detail/stated_gradient.hpp>  // its bodies too
