@@ -12,6 +12,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include "op/texts_of.hpp"
 #include "support/grid.hpp"
 
 namespace {
@@ -98,8 +99,6 @@ inline int first_of(const ProcessMesh<Grid>& mesh, Index n) {
 /// Returns the first statement that is not true, or nothing. All values are whole, so sums are
 /// exact in any order.
 inline std::string async_cases(const ProcessMesh<Grid>& mesh) {
-#define REQUIRE_THAT(...) \
-  if (!(__VA_ARGS__)) return std::string(#__VA_ARGS__)
   for (const Index n : {Index{7}, Index{1}, Index{0}, Index{300}}) {
     const auto x = from_function<Real<data, model>>(mesh, {n, 12}, WholeNumbers{});
     const auto w = from_function<Real<model, _>>(mesh, {12, 5}, WholeNumbers{});
@@ -140,6 +139,5 @@ inline std::string async_cases(const ProcessMesh<Grid>& mesh) {
     REQUIRE_THAT(mesh.arena().in_use() == held);
   }
   return "";
-#undef REQUIRE_THAT
 }
 }  // namespace

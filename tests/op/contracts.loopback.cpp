@@ -9,6 +9,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include "op/texts_of.hpp"
 #include "support/grid.hpp"
 
 using namespace tessera;
@@ -66,9 +67,6 @@ bool says(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 }  // namespace
-
-#define REQUIRE_THAT(...) \
-  if (!(__VA_ARGS__)) return std::string(#__VA_ARGS__)
 
 TEST_CASE("a call keeps its contract and computes the same") {
   on_meshes<Grid>([](const ProcessMesh<Grid>& mesh) -> std::string {

@@ -10,6 +10,7 @@
 #include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
 
+#include "op/texts_of.hpp"
 #include "support/grid.hpp"
 
 using namespace tessera;
@@ -50,9 +51,6 @@ template <class Part> Counts counted(Index n, bool each_row, const Part& part) {
   return counts;
 }
 }  // namespace
-
-#define REQUIRE_THAT(...) \
-  if (!(__VA_ARGS__)) return std::string(#__VA_ARGS__)
 
 TEST_CASE("indices are counted, alone and by rows, under any sharding") {
   on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {

@@ -9,6 +9,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include "op/texts_of.hpp"
 #include "support/grid.hpp"
 #include "support/reference.hpp"
 
@@ -81,9 +82,6 @@ template <class F> void on_meshes(F f) {
   }
 }
 }  // namespace
-
-#define REQUIRE_THAT(...) \
-  if (!(__VA_ARGS__)) return std::string(#__VA_ARGS__)
 
 TEST_CASE("an epilogue equals its functions one after the other, and makes no tensor on the way") {
   on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "op/between_case.hpp"
+#include "op/texts_of.hpp"
 #include "support/grid.hpp"
 
 using namespace tessera;
@@ -26,36 +27,7 @@ struct Ramp {
     return value;
   }
 };
-
-/// Runs f(world) on `processes` processes; returns what it returns or throws, by process.
-template <class F> std::vector<std::string> texts_of(int processes, F f) {
-  std::vector<std::string> texts(static_cast<std::size_t>(processes));
-  run_loopback(processes, [&](std::shared_ptr<Transport> world) {
-    const auto here = static_cast<std::size_t>(world->process());
-    texts[here] = complaint_of([&] { texts[here] = f(world); }) + texts[here];
-  });
-  return texts;
-}
-bool all_say(const std::vector<std::string>& texts, const std::string& part) {
-  for (const std::string& text : texts)
-    if (text.find(part) == std::string::npos) {
-      MESSAGE(text);
-      return false;
-    }
-  return true;
-}
-bool quiet(const std::vector<std::string>& texts) {
-  for (const std::string& text : texts)
-    if (!text.empty()) {
-      MESSAGE(text);
-      return false;
-    }
-  return true;
-}
 }  // namespace
-
-#define REQUIRE_THAT(...) \
-  if (!(__VA_ARGS__)) return std::string(#__VA_ARGS__)
 
 TEST_CASE("a tensor goes to any other mesh over the same processes, and back") {
   const std::uint64_t seed = seed_for("between meshes", 70);

@@ -8,6 +8,7 @@
 #include <tessera/op/compile.hpp>
 
 #include "op/parts_case.hpp"
+#include "op/texts_of.hpp"
 #include "support/grid.hpp"
 
 using namespace tessera;
@@ -30,29 +31,7 @@ struct Ramp {
     return static_cast<double>(10 * i[0] + i[1]);
   }
 };
-
-/// Runs f(world) on `processes` processes; returns what they return, and what they throw.
-template <class F> std::vector<std::string> texts_of(int processes, F f) {
-  std::vector<std::string> texts(static_cast<std::size_t>(processes));
-  run_loopback(processes, [&](std::shared_ptr<Transport> world) {
-    const auto here = static_cast<std::size_t>(world->process());
-    texts[here] = complaint_of([&] { texts[here] = f(world); }) + texts[here];
-  });
-  return texts;
-}
-bool quiet(const std::vector<std::string>& texts) {
-  bool all = true;
-  for (const std::string& text : texts)
-    if (!text.empty()) {
-      MESSAGE(text);
-      all = false;
-    }
-  return all;
-}
 }  // namespace
-
-#define REQUIRE_THAT(...) \
-  if (!(__VA_ARGS__)) return std::string(#__VA_ARGS__)
 
 TEST_CASE("a tensor goes from any part of a mesh to any other, to the whole mesh, and back") {
   const std::uint64_t seed = seed_for("parts of a mesh", 380);

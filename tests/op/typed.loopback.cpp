@@ -8,6 +8,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include "op/texts_of.hpp"
 #include "support/grid.hpp"
 #include "support/reference.hpp"
 
@@ -67,9 +68,6 @@ template <class F> void on_meshes(F f) {
 using support::map, support::Whole;
 
 }  // namespace
-
-#define REQUIRE_THAT(...) \
-  if (!(__VA_ARGS__)) return std::string(#__VA_ARGS__)
 
 TEST_CASE("the type of a result follows from the types of the operands") {
   on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {

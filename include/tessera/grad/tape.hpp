@@ -34,6 +34,8 @@ namespace tessera::detail {
 /// itself, to compare with.
 enum class FinishSums : std::uint8_t { together, each };
 
+inline const Storage* memory_of(const TensorCore& x) { return x.storage()->root(); }
+
 class Tape final : public Taker, public ViewWatch {
  public:
   explicit Tape(FinishSums finish = FinishSums::together)
@@ -48,7 +50,6 @@ class Tape final : public Taker, public ViewWatch {
   bool takes_all() const override { return true; }
   Tape* tape() override { return this; }
   TESSERA_FUNCTION void pin(const TensorCore& x, const OpenSharding& to, Where where) override;
-  Taker* outer() const { return outer_; }
   Taker* beneath() override { return outer_; }
   void record_stated(const GradientBack& back, const TensorCore& x, const TensorCore& y,
                      CallSite site) override {

@@ -43,8 +43,7 @@ DynamicTensor mask_of(const M& valid, const BlockShardings& on, Index batch, Ind
                            ", and there are " + std::to_string(batch) + " texts of " +
                            std::to_string(keys) + " keys; give an element for each key",
                        where);
-    const DynamicTensor mask(valid);
-    return mask.sharding() == on.mask ? mask : reshard(mask, on.mask, where);
+    return DynamicTensor(moved_to(valid.core(), on.mask, {"reshard", where}));
   }
 }
 

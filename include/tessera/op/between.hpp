@@ -104,22 +104,22 @@ inline void require_there(const TensorCore& into, const std::shared_ptr<MeshCore
         site.where);
 }
 
-/// Returns the boxes of a tensor on each process of the whole mesh.
-inline std::vector<Box> boxes_at_home(const MeshHome& home, const TensorCore& x) {
+/// Returns the boxes of a tensor on each process of the mesh `whole`, of which its own is a part.
+inline std::vector<Box> boxes_in_whole(const TensorCore& x, const MeshCore& whole) {
   const Extents extents = x.rank() > 0 ? x.extents() : Extents{1};
   const Sharding sharding = x.rank() > 0 ? x.sharding() : Sharding::replicated(1);
-  return boxes_in_part(extents, sharding, x.mesh()->shape(), home.members,
-                       home.whole->shape().processes());
+  return boxes_in_part(extents, sharding, x.mesh()->shape(), members_of(*x.mesh()),
+                       whole.shape().processes());
 }
 
-/// Moves x into `result`, a tensor of another part of the mesh `from.whole`, or of that mesh.
+/// Moves x into `result`, a tensor of another part of the mesh `whole`, or of that mesh.
 inline void reshard_between_parts(const TensorCore& x, const TensorCore& result,
-                                  const MeshHome& from, const MeshHome& to, CallSite site) {
+                                  const std::shared_ptr<MeshCore>& whole, CallSite site) {
   if (site.contract && site.contract->bounded())
     throw UsageError("reshard: a contract is given that names axes of the tensor's part " +
                          x.mesh()->to_string() +
                          ", and a move between parts communicates over the axes of " +
-                         from.whole->to_string() + "; call it without a contract",
+                         whole->to_string() + "; call it without a contract",
                      site.where);
   require_by_itself(result, site.where);
   const TensorCore finished = x.sharding().partial.empty() && x.halo() == nullptr
@@ -128,12 +128,13 @@ inline void reshard_between_parts(const TensorCore& x, const TensorCore& result,
   // The whole mesh sees the blocks as memory that each of its processes has, or has not.
   const auto seen = [&](const TensorCore& one) {
     const Extents extents = one.rank() > 0 ? one.extents() : Extents{1};
-    return TensorCore{from.whole,
+    return TensorCore{whole,
                       {one.type(), extents, Sharding::replicated(extents.size())},
                       std::make_shared<Storage>(one.storage())};
   };
-  const std::vector<Box> before = boxes_at_home(from, finished), after = boxes_at_home(to, result);
-  const int processes = from.whole->shape().processes();
+  const std::vector<Box> before = boxes_in_whole(finished, *whole),
+                         after = boxes_in_whole(result, *whole);
+  const int processes = whole->shape().processes();
   const ops::BetweenParts operation{ops::Memory::in_boxes(before, processes),
                                     ops::Memory::in_boxes(after, processes)};
   const TensorCore source = seen(finished), target = seen(result);
@@ -171,7 +172,7 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
   const std::shared_ptr<MeshCore>& other = goes_to.core();
   if (other == x.mesh()) return reshard(x, to, site);
   if (is_taped()) return reshard_between_taped(x, to, goes_to, site);
-  const MeshHome from = home_of(x.mesh(), site.where), there = home_of(other, site.where);
+  const std::shared_ptr<MeshCore> whole = whole_of(x.mesh(), site.where);
   const TensorDesc desc{x.type(), x.extents(), to};
   if (site.into != nullptr) require_there(*site.into, other, desc, site);
   const auto destination = [&] {
@@ -181,9 +182,9 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
     site.into = nullptr;
     return result;
   };
-  if (from.whole == there.whole) {
+  if (whole == whole_of(other, site.where)) {
     const TensorCore result = destination();
-    reshard_between_parts(x, result, from, there, site);
+    reshard_between_parts(x, result, whole, site);
     return result;
   }
   const Neighbours::Entry& between = places_between(mesh, other, site.where);

@@ -33,7 +33,7 @@ class Taker {
   virtual bool takes_all() const { return false; }
   /// Returns the tape that it is (grad/tape.hpp), or null.
   virtual Tape* tape() { return nullptr; }
-  /// Returns who takes the calls beneath a tape; itself, where it is none.
+  /// Returns who takes the calls beneath a tape.
   virtual Taker* beneath() { return this; }
   /// Records in a tape that y was made of x by a call whose gradient is stated.
   virtual void record_stated(const GradientBack&, const TensorCore& /*x*/, const TensorCore& /*y*/,
@@ -47,9 +47,7 @@ class Taker {
 inline constinit thread_local Taker* taker_of_thread = nullptr;  ///< null: calls are carried out
 
 /// Returns whether a tape takes the calls of this thread.
-inline bool is_taped() {
-  return taker_of_thread != nullptr && taker_of_thread->beneath() != taker_of_thread;
-}
+inline bool is_taped() { return taker_of_thread != nullptr && taker_of_thread->tape() != nullptr; }
 
 /// Whether the shardings of what this thread's function makes are chosen, once it is listed.
 inline constinit thread_local bool chosen_on_thread = false;
@@ -83,7 +81,7 @@ template <class F>
 TensorCore beside_tapes(const TensorCore& x, const GradientBack& back, CallSite site, const F& f) {
   std::vector<Taker*> tapes;
   Taker* beneath = taker_of_thread;
-  while (beneath != nullptr && beneath->beneath() != beneath) {
+  while (beneath != nullptr && beneath->tape() != nullptr) {
     tapes.push_back(beneath);
     beneath = beneath->beneath();
   }

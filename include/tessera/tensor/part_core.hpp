@@ -5,7 +5,7 @@
 /// on it are planned there, as they are everywhere, and do nothing.
 ///
 ///     std::shared_ptr<MeshCore> first = detail::part_of(mesh.core(), {{2, 2}, {0, -1}});
-///     detail::home_of(first).whole == mesh.core();        // where mesh is 2x2
+///     detail::whole_of(first) == mesh.core();             // where mesh is 2x2
 ///
 /// Laws: a mesh has one part for each list of coordinates, which lives as long as the mesh.
 #include <memory>
@@ -34,22 +34,30 @@ struct PartsMade {
   std::vector<Entry> entries;
 };
 
-/// A mesh with the mesh that it is a part of: itself, where it is a part of none.
-struct MeshHome {
-  std::shared_ptr<MeshCore> whole;
-  std::vector<int> members;
-};
-/// Throws MeshError when the whole mesh has ended.
-inline MeshHome home_of(const std::shared_ptr<MeshCore>& mesh, Where where = {}) {
+/// Returns the mesh that a mesh is a part of: itself, where it is a part of none. Throws MeshError
+/// when that has ended.
+inline std::shared_ptr<MeshCore> whole_of(const std::shared_ptr<MeshCore>& mesh, Where where = {}) {
   const PartHome* part = mesh->attached<PartHome>();
-  if (part == nullptr) return {mesh, all_members(mesh->shape().processes())};
-  std::shared_ptr<MeshCore> whole = part->whole.lock();
+  if (part == nullptr) return mesh;
+  const std::shared_ptr<MeshCore> whole = part->whole.lock();
   if (whole == nullptr)
     throw MeshError("the mesh " + mesh->to_string() +
                         " is a part of a mesh that has ended, and tensors go to other parts by the "
                         "whole mesh; keep that as long as its parts",
                     where);
-  return {std::move(whole), part->members};
+  return whole;
+}
+/// Returns the numbers of a mesh's processes in that mesh, in the order of their own.
+inline std::vector<int> members_of(const MeshCore& mesh) {
+  const PartHome* part = mesh.attached<PartHome>();
+  return part == nullptr ? all_members(mesh.shape().processes()) : part->members;
+}
+/// Returns the options of a mesh for one of some of its processes, whose order is their own.
+inline MeshOptions options_within(const MeshCore& mesh) {
+  MeshOptions options = mesh.options();
+  options.device_assignment = {};
+  options.machine.order = {};
+  return options;
 }
 
 /// Returns a coordinate at which an axis is fixed. Throws MeshError for a negative one.
@@ -83,9 +91,6 @@ inline std::shared_ptr<MeshCore> part_of(const std::shared_ptr<MeshCore>& mesh,
   PartsMade& made = mesh->attachment<PartsMade>();
   for (const PartsMade::Entry& entry : made.entries)
     if (entry.at == part.at) return entry.core;
-  MeshOptions options = mesh->options();
-  options.device_assignment = {};
-  options.machine.order = {};
   AxisNames names;
   for (int a = 0; a < part.whole.rank(); ++a)
     if (!part.fixes(a)) names.push_back(mesh->names()[a]);
@@ -97,10 +102,11 @@ inline std::shared_ptr<MeshCore> part_of(const std::shared_ptr<MeshCore>& mesh,
   const std::shared_ptr<Transport> among =
       absent ? std::make_shared<DryTransport>(std::move(processes), 0, TransportSettings{}, true)
              : mesh->transport().among(members, where);
-  const std::shared_ptr<MeshCore> core = make_mesh_core(among, part.shape(), names, options, where);
-  const MeshHome home = home_of(mesh, where);
-  PartHome own{home.whole, {}};
-  for (const int p : members) own.members.push_back(home.members[static_cast<std::size_t>(p)]);
+  const std::shared_ptr<MeshCore> core =
+      make_mesh_core(among, part.shape(), names, options_within(*mesh), where);
+  PartHome own{whole_of(mesh, where), {}};
+  const std::vector<int> there = members_of(*mesh);
+  for (const int p : members) own.members.push_back(there[static_cast<std::size_t>(p)]);
   core->attachment<PartHome>() = std::move(own);
   made.entries.push_back({part.at, core});
   return core;

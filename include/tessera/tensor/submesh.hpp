@@ -51,9 +51,7 @@ ProcessMesh<Sub> submesh(const ProcessMesh<M>& mesh, MeshOptions options,
 }
 template <class Sub, class M>
 ProcessMesh<Sub> submesh(const ProcessMesh<M>& mesh, Where where = Where::here()) {
-  MeshOptions options = mesh.core()->options();
-  options.device_assignment = {};
-  options.machine.order = {};
+  MeshOptions options = detail::options_within(*mesh.core());
   options.strict = false;  // Sub decides
   return submesh<Sub>(mesh, options, where);
 }

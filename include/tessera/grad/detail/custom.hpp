@@ -16,7 +16,7 @@ TESSERA_FUNCTION CustomCall::CustomCall(CallSite site, bool innermost)
     : site_(site), outer_(taker_of_thread) {
   while (Tape* const tape = outer_ != nullptr ? outer_->tape() : nullptr) {
     tapes_.push_back(tape);
-    outer_ = tape->outer();
+    outer_ = tape->beneath();
     if (innermost) break;
   }
 }

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/grad/detail/tape.hpp>
-#include <tessera/run/run.hpp>
+#include <tessera/grad/tape.hpp>
+#include <tessera/op/call/operators.hpp>
 
 namespace tessera::detail {
 
@@ -43,8 +43,7 @@ inline TensorCore checked_gradient(const TensorCore& g, const TensorDesc& of, Ca
                          " is given as " + to_string(g.desc(), names) +
                          "; give a tensor of the same element type and extents",
                      site.where);
-  const ops::Reshard move{of.sharding.finished()};
-  return g.sharding() == move.out ? g : run({move, {&g}, site});
+  return moved_to(g, of.sharding.finished(), site);
 }
 
 /// The gradients of a call whose adjoint is given.

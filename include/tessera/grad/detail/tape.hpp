@@ -10,12 +10,11 @@
 #include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/grad/adjoint/wanted.hpp>
 #include <tessera/grad/detail/gradient_sums.hpp>
+#include <tessera/grad/detail/stated_gradient.hpp>
 #include <tessera/grad/tape.hpp>
 #include <tessera/run/run.hpp>
 
 namespace tessera::detail {
-
-inline const Storage* memory_of(const TensorCore& x) { return x.storage()->root(); }
 
 inline int Tape::add_value(const TensorCore& x, const Sharding* under) {
   const int number = static_cast<int>(sums_.size());
@@ -391,5 +390,3 @@ TESSERA_FUNCTION TensorCore Tape::gradient(int number, const TensorCore& of, Whe
 }
 
 }  // namespace tessera::detail
-
-#include <tessera/grad/detail/stated_gradient.hpp>  // its bodies too

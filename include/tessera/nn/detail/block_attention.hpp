@@ -203,10 +203,8 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
                                            grown(to, x.extents()[1]), more)
                       : more;
   }
-  /// Returns x under a sharding. A move that is none is not called: where shardings are chosen, it
-  /// would state one.
   DynamicTensor placed(const DynamicTensor& x, const Sharding& to) const {
-    return x.sharding() == to ? x : reshard(x, to, where_);
+    return DynamicTensor(moved_to(x.core(), to, {"reshard", where_}));
   }
   DynamicTensor arranged(const DynamicTensor& x, const Sharding& to) const {
     return widened(placed(x, to));

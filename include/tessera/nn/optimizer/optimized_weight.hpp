@@ -17,9 +17,6 @@
 
 namespace tessera::detail {
 
-inline TensorCore moved_to(const TensorCore& x, const Sharding& to, CallSite site) {
-  return x.sharding() == to ? x : reshard(x, to, site);
-}
 /// Brings tensors to shardings that they do not have: together, or, where an open state is chosen,
 /// each alone, by operators that a choice may leave out.
 inline std::vector<TensorCore> moved_together(const std::vector<TensorCore>& from,

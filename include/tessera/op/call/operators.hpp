@@ -69,6 +69,11 @@ inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site
   const ops::Reshard operation{to};
   return run({operation, {&x}, site, extras});
 }
+/// Returns x under a sharding. A move that is none is not called: where shardings are chosen, it
+/// would state one.
+inline TensorCore moved_to(const TensorCore& x, const Sharding& to, CallSite site) {
+  return x.sharding() == to ? x : reshard(x, to, site);
+}
 
 /// The product of two tensors, with an epilogue: `after` are its further operands, extras.kernel
 /// its function, `type` what it returns.

@@ -25,22 +25,9 @@ struct DoubleLogParts {
 
 /// Returns the parts of log(x 2^-scale) of a positive normal x.
 KOKKOS_FORCEINLINE_FUNCTION DoubleLogParts log_parts(double x, double scale) {
-  // As in log_of_normal: x = 2^n m with m in [sqrt(1/2), sqrt(2)), f = m - 1.
-  const std::uint64_t above = bits_of(x) + (0x3ff0000000000000u - 0x3fe6a09e00000000u);
-  const double n =
-      double_of((above >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023.0 + scale);
-  const double f = double_of((above & 0x000fffffffffffffu) + 0x3fe6a09e00000000u) - 1.0;
-  const double s = f / (2.0 + f);
-  const double z = s * s, w = z * z;
-  double even = fused(w, 0.1531383769920937332, 0.2222219843214978396);
-  even = fused(w, even, 0.3999999999940941908);
-  double odd = fused(w, 0.1479819860511658591, 0.1818357216161805012);
-  odd = fused(w, odd, 0.2857142874366239149);
-  odd = fused(w, odd, 0.6666666666666735130);
-  const double half = 0.5 * f * f;
-  const double series = fused(z, odd, fused(w, even, half));
-  const double most = double_of(bits_of(f - half) & 0xffffffff00000000u);
-  return {n, most, fused(s, series, (f - most) - half)};
+  const DoubleLogSeries l = log_series(x, scale);
+  const double most = double_of(bits_of(l.f - l.half) & 0xffffffff00000000u);
+  return {l.n, most, fused(l.s, l.series, (l.f - most) - l.half)};
 }
 
 /// Returns log2(x 2^-scale) of a positive normal x.

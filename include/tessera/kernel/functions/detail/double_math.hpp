@@ -185,8 +185,11 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_gelu(double x) {
   return choose(in < 1.0, close, choose(x < 0.0, below, far));
 }
 
-/// Returns log(x 2^-scale) of a positive normal x.
-KOKKOS_FORCEINLINE_FUNCTION double log_of_normal(double x, double scale = 0.0) {
+/// log(x 2^-scale) of a positive normal x is n log 2 + f - half + s series, in Sun's series.
+struct DoubleLogSeries {
+  double n, f, half, s, series;
+};
+KOKKOS_FORCEINLINE_FUNCTION DoubleLogSeries log_series(double x, double scale) {
   const std::uint64_t bits = bits_of(x);
   // x = 2^n m with m in [sqrt(1/2), sqrt(2)); n is an integer in the low bits of a double first.
   const std::uint64_t above = bits + (0x3ff0000000000000u - 0x3fe6a09e00000000u);
@@ -201,8 +204,13 @@ KOKKOS_FORCEINLINE_FUNCTION double log_of_normal(double x, double scale = 0.0) {
   odd = fused(w, odd, 0.2857142874366239149);
   odd = fused(w, odd, 0.6666666666666735130);
   const double half = 0.5 * f * f;
-  const double low = fused(s, fused(z, odd, fused(w, even, half)), n * 1.90821492927058770002e-10);
-  return fused(n, 6.93147180369123816490e-01, f - (half - low));
+  return {n, f, half, s, fused(z, odd, fused(w, even, half))};
+}
+/// Returns log(x 2^-scale) of a positive normal x.
+KOKKOS_FORCEINLINE_FUNCTION double log_of_normal(double x, double scale = 0.0) {
+  const DoubleLogSeries l = log_series(x, scale);
+  const double low = fused(l.s, l.series, l.n * 1.90821492927058770002e-10);
+  return fused(l.n, 6.93147180369123816490e-01, l.f - (l.half - low));
 }
 /// Returns a logarithm of x where that of positive numbers is `result`: as it is, infinite or NaN.
 KOKKOS_FORCEINLINE_FUNCTION double logarithm_of_any(double x, double result) {
