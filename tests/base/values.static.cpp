@@ -16,13 +16,15 @@ using namespace tessera;
 // --------------------------------------------------------------------------------------
 
 static_assert(ceil_div(7, 2) == 4 && ceil_div(8, 2) == 4 && ceil_div(0, 3) == 0);
-static_assert(round_up(1, 256) == 256 && round_up(256, 256) == 256 && round_up(0, 256) == 0);
-static_assert(saturating_add(max_int64, 1) == max_int64 &&
-              saturating_add(max_int64 - 1, 1) == max_int64);
-static_assert(saturating_mul(max_int64, 2) == max_int64 && saturating_mul(0, max_int64) == 0 &&
-              saturating_mul(max_int64, 0) == 0);
-static_assert(saturating_mul(Index{1} << 31, Index{1} << 31) == Index{1} << 62);
-static_assert(saturating_mul(Index{1} << 32, Index{1} << 31) == max_int64);
+static_assert(detail::round_up(1, 256) == 256 && detail::round_up(256, 256) == 256 &&
+              detail::round_up(0, 256) == 0);
+static_assert(detail::saturating_add(max_int64, 1) == max_int64 &&
+              detail::saturating_add(max_int64 - 1, 1) == max_int64);
+static_assert(detail::saturating_mul(max_int64, 2) == max_int64 &&
+              detail::saturating_mul(0, max_int64) == 0 &&
+              detail::saturating_mul(max_int64, 0) == 0);
+static_assert(detail::saturating_mul(Index{1} << 31, Index{1} << 31) == Index{1} << 62);
+static_assert(detail::saturating_mul(Index{1} << 32, Index{1} << 31) == max_int64);
 
 // ---- vectors of fixed capacity
 // -----------------------------------------------------------------------------------
@@ -46,13 +48,13 @@ static_assert(growing_again_overwrites_what_was_there());
 // ---- boxes
 // -------------------------------------------------------------------------------------------------------
 
-static_assert(intersect(Interval{0, 4}, Interval{2, 9}) == Interval{2, 4});
-static_assert(intersect(Interval{0, 2}, Interval{5, 9}).size() == 0);
+static_assert(detail::intersect(Interval{0, 4}, Interval{2, 9}) == Interval{2, 4});
+static_assert(detail::intersect(Interval{0, 2}, Interval{5, 9}).size() == 0);
 static_assert(whole(Extents{}).size() == 1 && whole(Extents{3, 0}).size() == 0 &&
               whole(Extents{3, 0}).empty());
 static_assert(volume(Extents{}) == 1 && volume(Extents{2, 3, 4}) == 24);
-static_assert(row_major_strides(Extents{2, 3, 4}) == Extents{12, 4, 1});
-static_assert(row_major_strides(Extents{2, 0, 4}) == Extents{0, 4, 1});
+static_assert(detail::row_major_strides(Extents{2, 3, 4}) == Extents{12, 4, 1});
+static_assert(detail::row_major_strides(Extents{2, 0, 4}) == Extents{0, 4, 1});
 
 consteval bool intersection_commutes_and_associates() {
   for (Index a = 0; a <= 4; ++a)
@@ -60,8 +62,9 @@ consteval bool intersection_commutes_and_associates() {
       for (Index c = 0; c <= 4; ++c)
         for (Index d = c; d <= 4; ++d) {
           const Interval x{a, b}, y{c, d}, z{1, 3};
-          if (intersect(x, y).size() != intersect(y, x).size()) return false;
-          if (intersect(intersect(x, y), z).size() != intersect(x, intersect(y, z)).size())
+          if (detail::intersect(x, y).size() != detail::intersect(y, x).size()) return false;
+          if (detail::intersect(detail::intersect(x, y), z).size() !=
+              detail::intersect(x, detail::intersect(y, z)).size())
             return false;
         }
   return true;

@@ -15,9 +15,9 @@ namespace {
 
 static_assert(Verdict{}.ok() && Verdict{} == Verdict{Rule::ok});
 static_assert(!Verdict{Rule::finished, 0}.ok() && Verdict{Rule::finished, 0} != Verdict{});
-static_assert(kind_of(Rule::extents_agree) == ErrorKind::shape &&
-              kind_of(Rule::finished) == ErrorKind::sharding &&
-              kind_of(Rule::sums_of_numbers) == ErrorKind::usage);
+static_assert(detail::kind_of(Rule::extents_agree) == detail::ErrorKind::shape &&
+              detail::kind_of(Rule::finished) == detail::ErrorKind::sharding &&
+              detail::kind_of(Rule::sums_of_numbers) == detail::ErrorKind::usage);
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
@@ -33,7 +33,8 @@ TEST_CASE(
                     .dim = 703,
                     .type = DType::c64,
                     .other = DType::i8};
-  const FactNames names{.operands = 2, .axis = "data", .first = "FIRST", .second = "SECOND"};
+  const detail::FactNames names{
+      .operands = 2, .axis = "data", .first = "FIRST", .second = "SECOND"};
   std::set<std::string_view> sentences;
   std::set<int> numbers;
   for (int r = 1; r < static_cast<int>(std::size(detail::rule_rows)); ++r) {

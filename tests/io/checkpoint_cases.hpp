@@ -34,7 +34,7 @@ inline std::vector<TensorDesc> some_tensors(Random& random) {
 /// The block's bytes as they should be. `seed` tells one writing from another.
 inline std::vector<char> wanted_bytes(const TensorCore& x, Index seed) {
   std::vector<char> bytes;
-  const Extents strides = row_major_strides(x.extents());
+  const Extents strides = detail::row_major_strides(x.extents());
   const Box box = x.box();
   for_each_index(box.extents(), [&](const Extents& at) {
     Index i = seed;

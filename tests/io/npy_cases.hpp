@@ -74,7 +74,7 @@ std::string npy_file(DType type, const Extents& extents, bool big_endian, bool f
   std::string bytes("\x93NUMPY\x02\x00", 8);
   for (int i = 0; i < 4; ++i) bytes += static_cast<char>(text.size() >> (8 * i) & 0xff);
   bytes += text;
-  const Extents strides = row_major_strides(extents);
+  const Extents strides = detail::row_major_strides(extents);
   Extents stored = extents;  // in the order in which elements lie in the file
   if (fortran_order) std::reverse(stored.begin(), stored.end());
   for_each_index(stored, [&](const Extents& at) {
@@ -130,7 +130,7 @@ inline std::string npy_case(const std::shared_ptr<MeshCore>& mesh, Random& rando
   if (!(x.desc() == TensorDesc{type, extents, s}))
     return label + "read as " + describe(x.desc(), mesh->shape());
   std::vector<char> wanted;
-  const Extents strides = row_major_strides(extents);
+  const Extents strides = detail::row_major_strides(extents);
   const Box box = x.box();
   for_each_index(box.extents(), [&](const Extents& at) {
     Index i = 0;

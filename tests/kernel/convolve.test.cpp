@@ -107,7 +107,7 @@ enum class Layout { features_first, features_last, any };
 /// Strides of a dense block whose first two dimensions are those of a ConvolveLayout.
 detail::ConvolveLayout layout_of(Random& random, const Extents& extents, Layout kind,
                                  Index& span_of) {
-  Extents strides = row_major_strides(extents);
+  Extents strides = detail::row_major_strides(extents);
   const int rank = extents.size();
   if (kind == Layout::any) {
     strides = some_strides(random, extents);

@@ -149,7 +149,7 @@ TEST_CASE("shapes with loops of their own") {
   SUBCASE("eight dimensions, one element, no dimensions, nothing") {
     Case c;
     const Extents eight{2, 1, 3, 2, 1, 2, 2, 3};
-    add(c, eight, row_major_strides(eight), {1, 1, 2, 6, 1, 12, 24, 48});
+    add(c, eight, detail::row_major_strides(eight), {1, 1, 2, 6, 1, 12, 24, 48});
     add(c, {1, 1}, {5, 5}, {1, 1});
     add(c, {}, {}, {});
     add(c, {3, 0}, {1, 1}, {1, 1});

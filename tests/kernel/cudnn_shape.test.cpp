@@ -179,7 +179,7 @@ bool agrees(Random& random, detail::LocalConvolve work, int layout, bool dense, 
     for (const Index extent : spatial) extents.push_back(extent);
     Extents strides = some_strides(random, extents);
     if (layout < 2) {
-      strides = row_major_strides(extents);
+      strides = detail::row_major_strides(extents);
       if (layout == 1) {
         Index next = second;
         strides[1] = 1;

@@ -24,7 +24,7 @@ struct Digits {
 /// offset), and puts them together.
 template <class T, class Write> std::vector<T> in_blocks(const Extents& global, Write write) {
   std::vector<T> whole_tensor(static_cast<std::size_t>(volume(global)));
-  const Extents strides = row_major_strides(global);
+  const Extents strides = detail::row_major_strides(global);
   for (int corner = 0; corner < 8; ++corner) {
     Extents extents, offset;
     for (int d = 0; d < 3; ++d) {
@@ -35,7 +35,7 @@ template <class T, class Write> std::vector<T> in_blocks(const Extents& global, 
     const Buffer<T> out(std::vector<T>(static_cast<std::size_t>(volume(extents))));
     write(out.data(), extents, offset);
     const std::vector<T> values = out.values();
-    const Extents own = row_major_strides(extents);
+    const Extents own = detail::row_major_strides(extents);
     for_each_index(extents, [&](const Extents& i) {
       Index to = 0;
       for (int d = 0; d < 3; ++d) to += (i[d] + offset[d]) * strides[d];

@@ -36,8 +36,8 @@ struct WeighPlace {
 detail::LocalMap some_map(Random& random, int operands, const Extents& extents) {
   detail::LocalMap work{extents, {}};
   for (int k = 0; k < operands; ++k) {
-    Extents strides =
-        pick(random, 0, 1) == 0 ? row_major_strides(extents) : some_strides(random, extents);
+    Extents strides = pick(random, 0, 1) == 0 ? detail::row_major_strides(extents)
+                                              : some_strides(random, extents);
     for (int d = 0; d < extents.size(); ++d)
       if (pick(random, 0, 4) == 0) strides[d] = 0;
     work.strides.push_back(strides);
@@ -45,7 +45,7 @@ detail::LocalMap some_map(Random& random, int operands, const Extents& extents) 
   if (extents.empty() || pick(random, 0, 2) > 0) return work;
   Extents wide = extents;  // the result lies within a larger block
   for (Index& extent : wide) extent += pick(random, 0, 1) * pick(random, 1, 3);
-  work.result = row_major_strides(wide);
+  work.result = detail::row_major_strides(wide);
   if (pick(random, 0, 3) == 0)
     for (Index& stride : work.result) stride *= 2;
   return work;
@@ -54,7 +54,7 @@ detail::LocalMap some_map(Random& random, int operands, const Extents& extents) 
 template <class... T> void check(Random& random, const Extents& extents) {
   const detail::LocalMap work = some_map(random, sizeof...(T), extents);
   const auto run = [&](const std::vector<T>&... in) {
-    const Extents to = work.result.empty() ? row_major_strides(extents) : work.result;
+    const Extents to = work.result.empty() ? detail::row_major_strides(extents) : work.result;
     const std::int64_t untouched = 77777;
     std::vector<std::int64_t> expected(static_cast<std::size_t>(span(extents, to)), untouched);
     const Buffer<std::int64_t> out(expected);
@@ -121,7 +121,7 @@ template <class R, class T, class F>
 bool same_bits(Random& random, const Extents& extents, const Extents& left, const Extents& right,
                const Extents& result, F f) {
   const detail::LocalMap work{extents, {left, right}, result};
-  const Extents to = result.empty() ? row_major_strides(extents) : result;
+  const Extents to = result.empty() ? detail::row_major_strides(extents) : result;
   const std::vector<T> a = any_bits<T>(random, span(extents, left)),
                        b = any_bits<T>(random, span(extents, right));
   std::vector<R> expected(static_cast<std::size_t>(span(extents, to)), R(7));
@@ -188,14 +188,14 @@ TEST_CASE("a function is told where each element lies in the whole") {
     }
     const auto x = small_numbers<float>(random, span(extents, work.strides[0]));
     const auto y = small_numbers<std::int32_t>(random, span(extents, work.strides[1]));
-    const Extents to = work.result.empty() ? row_major_strides(extents) : work.result;
+    const Extents to = work.result.empty() ? detail::row_major_strides(extents) : work.result;
     std::vector<std::int64_t> expected(static_cast<std::size_t>(span(extents, to)), 77777);
     const Buffer<std::int64_t> out(expected);
     for_each_index(extents, [&](const Extents& i) {
       GlobalIndex place{{}, 0, extents.size()};
       for (int d = 0; d < extents.size(); ++d) {
         place.coordinate[d] = offset[d] + i[d];
-        place.row_major += place.coordinate[d] * row_major_strides(whole)[d];
+        place.row_major += place.coordinate[d] * detail::row_major_strides(whole)[d];
       }
       expected[at(i, to)] =
           WeighPlace{}(place, x[at(i, work.strides[0])], y[at(i, work.strides[1])]);

@@ -127,7 +127,7 @@ TEST_CASE("long rows are reduced in pieces") {
     CAPTURE(turn);
     detail::LocalReduceWindow work = some_work(random, 2, 3);
     work.input[1] = pick(random, 500, 1500);
-    work.input_strides = row_major_strides(work.input);
+    work.input_strides = detail::row_major_strides(work.input);
     work.result[1] = detail::result_extent(work.input[1], work.windows[1]);
     any_type(random, turn, work);
   }
@@ -184,7 +184,7 @@ TEST_CASE("a part of the results has the bits of the whole") {
     }
     in.erase(in.begin(), in.begin() + offset);
     const std::vector<float> some = run(Reduction::sum, part, in);
-    const Extents strides = row_major_strides(whole.result);
+    const Extents strides = detail::row_major_strides(whole.result);
     std::size_t i = 0, wrong = 0;
     for_each_index(part.result, [&](const Extents& y) {
       Extents global = y;

@@ -199,7 +199,7 @@ TEST_CASE("rows across memory, several reduced dimensions, long rows") {
     });
     CHECK(out.values() == wanted);  // small integers
     detail::LocalFind find_work{rows, 1000, {}};
-    Extents steps = row_major_strides(rows.reduced);
+    Extents steps = detail::row_major_strides(rows.reduced);
     for (Index& step : steps) step *= 10;
     find_work.steps = steps;
     const test::Buffer<double> top_values(best);

@@ -18,7 +18,7 @@ template <class T>
 std::vector<T> plain(bool greatest, const detail::LocalSelectScatter& work,
                      const std::vector<T>& input, const std::vector<T>& source,
                      std::vector<Index>* selected = nullptr) {
-  const Extents strides = row_major_strides(work.input);
+  const Extents strides = detail::row_major_strides(work.input);
   std::vector<TotalType<T>> sums(input.size());
   Extents taps;
   for (const Window& w : work.windows) taps.push_back(w.size);
@@ -73,9 +73,10 @@ void check(Random& random, bool greatest, const detail::LocalSelectScatter& work
   for (const Index at : selected)
     expected.push_back(at < 0 ? T{} : values[static_cast<std::size_t>(at)]);
   const Buffer<T> x(input), v(values), y(std::vector<T>(expected.size(), T(99)));
-  detail::select_and_gather(dtype_of<T>, greatest,
-                            {work.input, row_major_strides(work.input), work.source, work.windows},
-                            x.data(), v.data(), y.data());
+  detail::select_and_gather(
+      dtype_of<T>, greatest,
+      {work.input, detail::row_major_strides(work.input), work.source, work.windows}, x.data(),
+      v.data(), y.data());
   CHECK(y.values() == expected);
 }
 
@@ -187,7 +188,7 @@ TEST_CASE("a part of the result has the bits of the whole") {
       for_each_index(extents, [&](const Extents& i) {
         Extents global = i;
         for (int d = 0; d < i.size(); ++d) global[d] += first[d];
-        piece.push_back(from[at(global, row_major_strides(of))]);
+        piece.push_back(from[at(global, detail::row_major_strides(of))]);
       });
       return piece;
     };

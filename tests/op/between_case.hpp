@@ -70,7 +70,7 @@ std::string between_case_of(const std::shared_ptr<MeshCore>& a, const std::share
       if (step.kind == StepKind::communicate)
         for (const Piece& piece : detail::relocation_work(plan, step, 0).call.receive)
           arriving += piece.count;
-    if (arriving != y.box().size() - intersect(x.box(), y.box()).size())
+    if (arriving != y.box().size() - detail::intersect(x.box(), y.box()).size())
       return label + "more arrives than is needed";
   }
   const DynamicTensor back = reshard(y, desc.sharding.finished(), a);

@@ -262,7 +262,7 @@ class ElementCases {
   }
   template <class F> void for_each_of_block(const TensorDesc& desc, F f) const {
     const Box box = block(desc.extents, desc.sharding, shape_, mesh_->coordinates());
-    const Extents strides = row_major_strides(desc.extents);
+    const Extents strides = detail::row_major_strides(desc.extents);
     Index local = 0;
     for_each_index(box.extents(), [&](const Extents& at) {
       Index i = 0;

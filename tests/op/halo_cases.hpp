@@ -114,14 +114,14 @@ class HaloCases {
     return DynamicTensor(core);
   }
   Index linear(const Box& box, const Extents& at) const {
-    const Extents strides = row_major_strides(extents_);
+    const Extents strides = detail::row_major_strides(extents_);
     Index i = 0;
     for (int d = 0; d < at.size(); ++d) i += (box[d].lo + at[d]) * strides[d];
     return i;
   }
   /// The element that the halo has there, or -1.
   Index source(const Box& box, const Extents& at) const {
-    const Extents strides = row_major_strides(extents_);
+    const Extents strides = detail::row_major_strides(extents_);
     Index i = 0;
     for (int d = 0; d < at.size(); ++d) {
       const Index e = halo_element(box[d].lo + at[d], extents_[d], halo_[d].boundary);
@@ -138,7 +138,7 @@ class HaloCases {
         continue;
       }
       box[d] = {box[d].lo - halo_[d].low, box[d].hi + halo_[d].high};
-      if (halo_[d].boundary == Boundary::none) box[d] = intersect(box[d], {0, extents_[d]});
+      if (halo_[d].boundary == Boundary::none) box[d] = detail::intersect(box[d], {0, extents_[d]});
     }
     return box;
   }

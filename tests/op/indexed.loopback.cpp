@@ -25,7 +25,7 @@ DynamicTensor made(const std::shared_ptr<MeshCore>& mesh, const Extents& extents
   tessera::detail::use_indexed<T>();
   const TensorCore core = TensorCore::make(mesh, {dtype_of<T>, extents, s});
   const Box box = core.box();
-  const Extents strides = row_major_strides(extents);
+  const Extents strides = detail::row_major_strides(extents);
   std::vector<HostElement<T>> values;
   for_each_index(box.extents(), [&](const Extents& at) {
     Index i = 0;

@@ -58,7 +58,7 @@ std::string parts_case_of(const DynamicMesh& whole, const DynamicMesh& a, const 
       return label + "a process of neither part sends";
     Index arriving = 0, lacking = b.takes_part() ? y.box().size() : 0;
     if (a.takes_part() && b.takes_part() && desc.sharding.partial.empty())
-      lacking -= intersect(x.box(), y.box()).size();
+      lacking -= detail::intersect(x.box(), y.box()).size();
     for (const Step& step : plan.steps)
       if (step.kind == StepKind::communicate)
         for (const Piece& piece : detail::relocation_work(plan, step, 0).call.receive)

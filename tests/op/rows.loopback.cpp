@@ -34,7 +34,7 @@ DynamicTensor hard_tensor(const std::shared_ptr<MeshCore>& mesh, const TensorDes
                           std::uint64_t seed) {
   use_element<T>();
   const TensorCore core = TensorCore::make(mesh, desc);
-  const Extents strides = row_major_strides(desc.extents);
+  const Extents strides = detail::row_major_strides(desc.extents);
   const Box box = core.box();
   std::vector<T> values;
   for_each_index(box.extents(), [&](const Extents& index) {

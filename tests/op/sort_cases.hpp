@@ -94,7 +94,7 @@ inline DynamicTensor sharded(const std::shared_ptr<MeshCore>& mesh, const AnyWho
                              const Sharding& s) {
   const TensorCore core = TensorCore::make(mesh, {x.type, x.extents, s});
   const Box box = core.box();
-  const Extents strides = row_major_strides(x.extents);
+  const Extents strides = detail::row_major_strides(x.extents);
   std::vector<char> block;
   for_each_index(box.extents(), [&](const Extents& index) {
     Index i = 0;

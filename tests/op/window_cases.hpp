@@ -20,7 +20,8 @@ void for_each_product(const Terms& terms, const detail::ConvolveWindows& shape, 
                       const Extents& k, const Visit& visit) {
   const detail::ConvolveParts p = detail::parts_of(terms);
   const Extents y = detail::convolved_extents(shape, p, x, k);
-  const Extents xs = row_major_strides(x), ks = row_major_strides(k), ys = row_major_strides(y);
+  const Extents xs = detail::row_major_strides(x), ks = detail::row_major_strides(k),
+                ys = detail::row_major_strides(y);
   const Index groups = shape.groups;
   const bool of_batch = shape.input == detail::GroupSide::other;
   const Index batch = y[p.result_batch], ins = k[p.kernel_in], outs = k[p.kernel_out] / groups;
@@ -199,7 +200,7 @@ template <class T> class WindowCases {
     TensorDesc dy = tensor(made);
     if (tiles && random_.chance(50)) dy.sharding = x.sharding;
     const Whole<T> values = whole_input<T>(x, shape_, 1), source = whole_input<T>(dy, shape_, 2);
-    const Extents xs = row_major_strides(x.extents), ys = row_major_strides(made);
+    const Extents xs = detail::row_major_strides(x.extents), ys = detail::row_major_strides(made);
     Whole<T> reduced(made, kind == Reduction::sum ? T{} : detail::identity<T>(kind)),
         scattered(x.extents), summed(x.extents), gathered(made);
     const Whole<T> others = whole_input<T>(x, shape_, 3);

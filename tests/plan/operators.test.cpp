@@ -113,12 +113,12 @@ TEST_CASE("einsum: many equations, unfinished operands and results, up to three 
 /// product + 2 x first extra + 3 x second..., as DryRun's maps do.
 Whole<Value> with_epilogue(Whole<Value> product, const std::vector<Whole<Value>>& extras) {
   for (std::size_t k = 0; k < extras.size(); ++k) {
-    Extents own = row_major_strides(extras[k].extents);
+    Extents own = detail::row_major_strides(extras[k].extents);
     const int missing = product.extents.size() - own.size();
     Extents strides(product.extents.size(), 0);
     for (int d = 0; d < own.size(); ++d)
       strides[missing + d] = extras[k].extents[d] == 1 ? 0 : own[d];
-    const Extents target = row_major_strides(product.extents);
+    const Extents target = detail::row_major_strides(product.extents);
     for_each_index(product.extents, [&](const Extents& at) {
       product[dot(at, target)] += static_cast<Value>(k + 2) * extras[k][dot(at, strides)];
     });

@@ -101,7 +101,7 @@ TEST_CASE(
                                  Extents{2, 1, 3, 4}, Extents{4, 0, 2}, Extents{100}})
     for (const Index most : {1, 2, 3, 7, 12, 20, 35, 1000}) {
       const detail::Slabs slabs(extents, most);
-      const Extents strides = row_major_strides(extents);
+      const Extents strides = detail::row_major_strides(extents);
       Index next = 0;
       for (Index i = 0; i < slabs.count(); ++i) {
         const Box box = slabs.box(i);

@@ -225,7 +225,8 @@ Index take_turn(const detail::Region& region, const MeshShape& mesh, Blocks& blo
 
 /// Checks that the turns end as the whole does, and bring no more; returns whether there are turns.
 bool require_turns(const detail::Region& whole, const MeshShape& mesh) {
-  const LazyVector<detail::Region, detail::max_regions> turns = detail::in_turn(whole, mesh);
+  const detail::LazyVector<detail::Region, detail::max_regions> turns =
+      detail::in_turn(whole, mesh);
   if (turns.size() == 1) {
     CHECK(turns[0] == whole);
     return false;

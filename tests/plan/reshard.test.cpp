@@ -193,7 +193,7 @@ struct PlainChain {
                                       detail::shared_by_replicas(move, at.sharding)})
       if (detail::price(other, at, mesh, machine) < detail::price(moves.back(), at, mesh, machine))
         moves.back() = other;
-    cost = saturating_add(cost, detail::price(moves.back(), at, mesh, machine));
+    cost = detail::saturating_add(cost, detail::price(moves.back(), at, mesh, machine));
     at.sharding = move.to;
   }
   PlainChain go(const Sharding& to) const {

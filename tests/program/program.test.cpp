@@ -29,7 +29,7 @@ class Maker {
   }
   int given(const TensorDesc& desc) {
     const Index bytes = charge(desc);
-    held_ = saturating_add(held_, bytes);
+    held_ = detail::saturating_add(held_, bytes);
     return program.add({desc, bytes, -1, 0, 0});
   }
   int run(const Plan& plan, const char* label, const FixedVector<int, max_operands>& operands,
@@ -38,7 +38,7 @@ class Maker {
     entry.operands = operands;
     program.record(entry);
     const int i = program.size() - 1;
-    held_ = saturating_add(held_, charge(plan.result_desc()));
+    held_ = detail::saturating_add(held_, charge(plan.result_desc()));
     program.entry_to_change(i).result =
         program.add({plan.result_desc(), charge(plan.result_desc()), i, i, 0});
     return program.entry(i).result;
@@ -57,7 +57,7 @@ class Maker {
 
  private:
   Index charge(const TensorDesc& desc) const {
-    return detail::arena_charge(saturating_mul(
+    return detail::arena_charge(detail::saturating_mul(
         block(desc.extents, desc.sharding, program.mesh, program.mesh.coordinates(program.process))
             .size(),
         static_cast<Index>(size_of(desc.type))));

@@ -48,7 +48,7 @@ struct Letters {
   Index place(const Extents& at, const Term& term, const Extents& of, Index column = 0) const {
     Extents c;
     for (char label : term) c.push_back(labels.contains(label) ? at[labels.find(label)] : column);
-    return dot(c, row_major_strides(of));
+    return dot(c, detail::row_major_strides(of));
   }
 };
 }  // namespace detail_of_indexed
@@ -87,7 +87,7 @@ Whole<T> take(const Terms& terms, const Whole<T>& x, const std::vector<WholeIndi
         from.push_back(at[terms.result.find(label)]);
       }
     }
-    y[next++] = lost ? T{} : x[dot(from, row_major_strides(x.extents))];
+    y[next++] = lost ? T{} : x[dot(from, detail::row_major_strides(x.extents))];
   });
   return y;
 }
@@ -121,7 +121,7 @@ Whole<T> scatter(const Terms& terms, Reduction kind, Whole<T> x,
       if (begin < 0) return;
       to.push_back(begin + (w < 0 ? 0 : at[w]));
     }
-    T& out = x[dot(to, row_major_strides(x.extents))];
+    T& out = x[dot(to, detail::row_major_strides(x.extents))];
     out = joined(kind, out, update);
   });
   return x;
@@ -152,7 +152,7 @@ Whole<T> dynamic_slice(const Whole<T>& x, const Extents& start, const Extents& s
     Extents from = at;
     for (int d = 0; d < from.size(); ++d)
       from[d] += std::max<Index>(0, std::min(start[d], x.extents[d] - size[d]));
-    y[next++] = x[dot(from, row_major_strides(x.extents))];
+    y[next++] = x[dot(from, detail::row_major_strides(x.extents))];
   });
   return y;
 }
@@ -163,7 +163,7 @@ Whole<T> dynamic_update(Whole<T> x, const Whole<T>& update, const Extents& start
     Extents to = at;
     for (int d = 0; d < to.size(); ++d)
       to[d] += std::max<Index>(0, std::min(start[d], x.extents[d] - update.extents[d]));
-    x[dot(to, row_major_strides(x.extents))] = update[next++];
+    x[dot(to, detail::row_major_strides(x.extents))] = update[next++];
   });
   return x;
 }

@@ -94,7 +94,7 @@ struct Letters {
 
  private:
   void add_strides(const Term& term, const Extents& e) {
-    const Extents own = row_major_strides(e);
+    const Extents own = detail::row_major_strides(e);
     Extents s(labels.size(), 0);
     for (int d = 0; d < term.size(); ++d)
       s[labels.find(term[d])] += e[d] == 1 ? 0 : own[d];  // a letter may repeat
@@ -216,7 +216,7 @@ std::vector<T> block_input(const TensorDesc& desc, const MeshShape& mesh, const 
                            std::uint64_t seed) {
   const Box box = block(desc.extents, desc.sharding, mesh, at);
   const int part = mesh.place_in_group(desc.sharding.partial, at);
-  const Extents strides = row_major_strides(desc.extents);
+  const Extents strides = detail::row_major_strides(desc.extents);
   std::vector<T> values;
   values.reserve(static_cast<std::size_t>(box.size()));
   for_each_index(box.extents(), [&](const Extents& index) {
@@ -228,7 +228,7 @@ std::vector<T> block_input(const TensorDesc& desc, const MeshShape& mesh, const 
 }
 /// Returns the block of a whole tensor.
 template <class T> std::vector<T> block_of(const Whole<T>& x, const Box& box) {
-  const Extents strides = row_major_strides(x.extents);
+  const Extents strides = detail::row_major_strides(x.extents);
   std::vector<T> values;
   values.reserve(static_cast<std::size_t>(box.size()));
   for_each_index(box.extents(), [&](const Extents& index) {

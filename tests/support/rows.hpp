@@ -18,7 +18,7 @@ template <class T> Whole<std::int64_t> arg(const Terms& terms, Reduction kind, c
   Term labels = terms.operands[0];
   Extents kept_strides(x.extents.size(), 0), index_strides(x.extents.size(), 0), result;
   for (char label : terms.result) result.push_back(x.extents[labels.find(label)]);
-  const Extents out_strides = row_major_strides(result);
+  const Extents out_strides = detail::row_major_strides(result);
   Index step = 1;
   for (int d = labels.size() - 1; d >= 0; --d) {
     if (const int at = terms.result.find(labels[d]); at >= 0) {
@@ -47,7 +47,7 @@ template <class T> Whole<std::int64_t> arg(const Terms& terms, Reduction kind, c
 template <class T, class F>
 Whole<T> scan_by(int along, const F& f, ScanOptions options, const Whole<T>& x, T start) {
   Whole<T> y(x.extents);
-  const Extents strides = row_major_strides(x.extents);
+  const Extents strides = detail::row_major_strides(x.extents);
   Extents lines = x.extents;
   lines[along] = x.extents[along] > 0 ? 1 : 0;
   for_each_index(lines, [&](const Extents& at) {
@@ -93,7 +93,7 @@ Whole<std::int64_t> order(int along, bool descending, Index limit, const Whole<T
   few[along] = limit;
   lines[along] = 1;
   Whole<std::int64_t> y(few);
-  const Extents strides = row_major_strides(x.extents), to = row_major_strides(few);
+  const Extents strides = detail::row_major_strides(x.extents), to = detail::row_major_strides(few);
   for_each_index(lines, [&](const Extents& at) {
     const Index start = dot(at, strides);
     std::vector<Index> line;
@@ -114,7 +114,7 @@ Whole<std::int64_t> order(int along, bool descending, Index limit, const Whole<T
 template <class T>
 Whole<T> arrange(int along, const Whole<T>& x, const Whole<std::int64_t>& positions) {
   Whole<T> y(positions.extents);
-  const Extents strides = row_major_strides(x.extents);
+  const Extents strides = detail::row_major_strides(x.extents);
   Index i = 0;
   for_each_index(positions.extents, [&](const Extents& at) {
     Extents from = at;

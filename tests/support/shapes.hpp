@@ -30,7 +30,7 @@ template <class T, class F> Whole<T> whole_of(const Extents& extents, F f) {
   return y;
 }
 template <class T> T element_at(const Whole<T>& x, const Extents& at) {
-  return x[dot(at, row_major_strides(x.extents))];
+  return x[dot(at, detail::row_major_strides(x.extents))];
 }
 
 template <class T>

@@ -3,7 +3,7 @@
 /// @file
 /// Half-open intervals and boxes of global indices: what a process owns, needs, sends.
 ///
-///     intersect(Interval{0, 4}, Interval{2, 9}) == Interval{2, 4}
+///     detail::intersect(Interval{0, 4}, Interval{2, 9}) == Interval{2, 4}
 ///
 /// Laws: intersect is commutative and associative; an empty interval has size 0 wherever it lies.
 #include <tessera/base/fixed_vector.hpp>
@@ -23,7 +23,7 @@ using Extents = FixedVector<Index, max_dims>;
 /// Returns the product of extents, saturating.
 constexpr Index volume(const Extents& extents) {
   Index product = 1;
-  for (int d = 0; d < extents.size(); ++d) product = saturating_mul(product, extents[d]);
+  for (int d = 0; d < extents.size(); ++d) product = detail::saturating_mul(product, extents[d]);
   return product;
 }
 
@@ -35,13 +35,6 @@ struct Interval {
   constexpr bool operator==(const Interval&) const = default;
 };
 
-/// Returns the intersection; it is empty, with lo == hi, when nothing is common to both.
-constexpr Interval intersect(Interval a, Interval b) {
-  const Index lo = max_of(a.lo, b.lo);
-  const Index hi = min_of(a.hi, b.hi);
-  return {lo, max_of(lo, hi)};
-}
-
 /// A product of intervals; with no dimensions it holds one element.
 struct Box {
   FixedVector<Interval, max_dims> side;
@@ -51,7 +44,7 @@ struct Box {
   constexpr const Interval& operator[](int d) const { return side[d]; }
   constexpr Index size() const {
     Index product = 1;
-    for (int d = 0; d < side.size(); ++d) product = saturating_mul(product, side[d].size());
+    for (int d = 0; d < side.size(); ++d) product = detail::saturating_mul(product, side[d].size());
     return product;
   }
   constexpr bool empty() const { return size() == 0; }
@@ -63,17 +56,25 @@ struct Box {
   constexpr bool operator==(const Box&) const = default;
 };
 
-/// Returns the intersection in every dimension.
-constexpr Box intersect(const Box& a, const Box& b) {
-  Box result;
-  for (int d = 0; d < a.rank(); ++d) result.side.push_back(intersect(a[d], b[d]));
-  return result;
-}
-
 /// Returns the box of a whole tensor.
 constexpr Box whole(const Extents& extents) {
   Box result;
   for (int d = 0; d < extents.size(); ++d) result.side.push_back({0, extents[d]});
+  return result;
+}
+
+namespace detail {
+/// Returns the intersection; it is empty, with lo == hi, when nothing is common to both.
+constexpr Interval intersect(Interval a, Interval b) {
+  const Index lo = max_of(a.lo, b.lo);
+  const Index hi = min_of(a.hi, b.hi);
+  return {lo, max_of(lo, hi)};
+}
+
+/// Returns the intersection in every dimension.
+constexpr Box intersect(const Box& a, const Box& b) {
+  Box result;
+  for (int d = 0; d < a.rank(); ++d) result.side.push_back(intersect(a[d], b[d]));
   return result;
 }
 
@@ -84,5 +85,6 @@ constexpr Extents row_major_strides(const Extents& extents) {
     strides[d] = saturating_mul(strides[d + 1], extents[d + 1]);
   return strides;
 }
+}  // namespace detail
 
 }  // namespace tessera

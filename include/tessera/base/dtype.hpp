@@ -38,9 +38,9 @@ enum class DType : std::uint8_t {
 };
 inline constexpr int dtypes = 15;
 
+namespace detail {
 enum class DTypeKind : std::uint8_t { real, complex, integer, boolean };
 
-namespace detail {
 struct DTypeFacts {
   std::string_view name;
   std::uint8_t size;  ///< bytes
@@ -107,26 +107,33 @@ template <> struct DTypeOf<bool> : DTypeIs<DType::boolean> {};
 constexpr const DTypeFacts& facts_of(DType type) {
   return detail::dtype_table[static_cast<int>(type)];
 }
+/// Returns whether values are computed in a wider type: half and bfloat16, in float.
+constexpr bool is_short(DType type) { return facts_of(type).compute != type; }
 }  // namespace detail
 
 /// Return parts of a type's facts: its size in bytes, its name, its kind.
 constexpr std::size_t size_of(DType type) { return detail::facts_of(type).size; }
 constexpr std::string_view name_of(DType type) { return detail::facts_of(type).name; }
-constexpr bool is_real(DType type) { return detail::facts_of(type).kind == DTypeKind::real; }
-constexpr bool is_complex(DType type) { return detail::facts_of(type).kind == DTypeKind::complex; }
-constexpr bool is_integer(DType type) { return detail::facts_of(type).kind == DTypeKind::integer; }
+constexpr bool is_real(DType type) {
+  return detail::facts_of(type).kind == detail::DTypeKind::real;
+}
+constexpr bool is_complex(DType type) {
+  return detail::facts_of(type).kind == detail::DTypeKind::complex;
+}
+constexpr bool is_integer(DType type) {
+  return detail::facts_of(type).kind == detail::DTypeKind::integer;
+}
 /// Returns whether values are unsigned integers.
 constexpr bool is_unsigned(DType type) {
   return is_integer(type) && !detail::facts_of(type).is_signed;
 }
-constexpr bool is_boolean(DType type) { return detail::facts_of(type).kind == DTypeKind::boolean; }
+constexpr bool is_boolean(DType type) {
+  return detail::facts_of(type).kind == detail::DTypeKind::boolean;
+}
 /// Returns whether values can be added and multiplied: all but bool.
 constexpr bool is_number(DType type) { return !is_boolean(type); }
 /// Returns whether values are ordered: real numbers and integers.
 constexpr bool is_ordered(DType type) { return is_real(type) || is_integer(type); }
-
-/// Returns whether values are computed in a wider type: half and bfloat16, in float.
-constexpr bool is_short(DType type) { return detail::facts_of(type).compute != type; }
 
 /// Returns the type of a complex number's parts, and of its magnitude; any other type is its own.
 constexpr DType part_type(DType type) {

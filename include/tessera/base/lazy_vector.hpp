@@ -4,8 +4,8 @@
 /// A FixedVector that neither makes nor copies the elements that it has room for but does not hold:
 /// for large elements, of which there are mostly few.
 ///
-///     LazyVector<Step, 40> steps;         // no step is made
-///     steps.push_back(step);              // one is copied
+///     detail::LazyVector<Step, 40> steps;  // no step is made
+///     steps.push_back(step);               // one is copied
 ///
 /// Laws: it holds what a FixedVector would. A constant has no unmade elements, so constant
 /// evaluation makes them all.
@@ -14,7 +14,7 @@
 
 #include <tessera/base/fixed_vector.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 template <class T, int N> class LazyVector {
  public:
@@ -72,4 +72,4 @@ template <class T, int N> class LazyVector {
   Room room_ = std::is_constant_evaluated() ? Room(true) : Room();
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

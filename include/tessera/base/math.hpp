@@ -3,7 +3,7 @@
 /// @file
 /// Integer arithmetic that holds at compile time and at run time: sizes, and costs that saturate.
 ///
-///     ceil_div(7, 2) == 4;   saturating_mul(huge, 2) == max_int64
+///     ceil_div(7, 2) == 4;   detail::saturating_mul(huge, 2) == max_int64
 #include <cstdint>
 
 namespace tessera {
@@ -12,22 +12,28 @@ using Index = std::int64_t;
 
 inline constexpr std::int64_t max_int64 = 0x7fff'ffff'ffff'ffff;
 
-/// Return n / d rounded towards zero, and up; d > 0, n >= 0. Where both have 32 bits, in a fraction
-/// of the cycles that a division of 64 takes.
+namespace detail {
+/// Returns n / d rounded towards zero; d > 0, n >= 0. Where both have 32 bits, in a fraction of the
+/// cycles that a division of 64 takes.
 constexpr Index quotient(Index n, Index d) {
   if ((n | d) >> 32 != 0) return n / d;
   return static_cast<std::uint32_t>(n) / static_cast<std::uint32_t>(d);
 }
+}  // namespace detail
+
+/// Returns n / d rounded up; d > 0, n >= 0.
 constexpr Index ceil_div(Index n, Index d) {
-  const Index whole = quotient(n, d);
+  const Index whole = detail::quotient(n, d);
   return whole + (whole * d != n ? 1 : 0);
 }
-/// Returns whether n is a multiple of d; d > 0, n >= 0.
-constexpr bool divides(Index d, Index n) { return quotient(n, d) * d == n; }
 
 /// Return the lesser and the greater; usable in device code.
 constexpr Index min_of(Index a, Index b) { return a < b ? a : b; }
 constexpr Index max_of(Index a, Index b) { return a < b ? b : a; }
+
+namespace detail {
+/// Returns whether n is a multiple of d; d > 0, n >= 0.
+constexpr bool divides(Index d, Index n) { return quotient(n, d) * d == n; }
 
 /// Returns n rounded up to a multiple of unit, or the largest multiple below the limit of Index.
 constexpr Index round_up(Index n, Index unit) {
@@ -56,5 +62,6 @@ constexpr std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? max_int64 : product;
 #endif
 }
+}  // namespace detail
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 /// base/rule_table.hpp; base/verdict.hpp has the verdicts that name them.
 ///
 ///     sentence(Rule::dimension_once) == "a dimension is named twice; name each once"
-///     kind_of(Rule::dimension_once) == ErrorKind::shape
+///     detail::kind_of(Rule::dimension_once) == detail::ErrorKind::shape
 ///
 /// Laws: the message of a type that breaks a rule is "[tessera] ", the rule's sentence and
 /// "(docs/errors.md#r52)", with its number; an exception has the same, and the facts. A rule's name
@@ -21,10 +21,10 @@ enum class Rule : std::uint8_t {
 #include <tessera/base/rule_table.hpp>
 };
 
+namespace detail {
 /// Which exception (base/error.hpp) the run time throws.
 enum class ErrorKind : std::uint8_t { shape, sharding, usage };
 
-namespace detail {
 struct RuleRow {
   int number;  ///< its place in docs/errors.md
   ErrorKind kind;
@@ -37,6 +37,8 @@ inline constexpr RuleRow rule_rows[] = {
 #include <tessera/base/rule_table.hpp>
 };
 constexpr const RuleRow& row_of(Rule rule) { return rule_rows[static_cast<int>(rule)]; }
+/// Returns which exception the run time throws for the rule.
+constexpr ErrorKind kind_of(Rule rule) { return row_of(rule).kind; }
 
 template <class...> inline constexpr bool never = false;
 
@@ -56,8 +58,6 @@ template <Rule R, class... Facts> struct InvalidOperator;
 
 /// Returns the rule's sentence: what is wrong, the rule and the way out.
 constexpr std::string_view sentence(Rule rule) { return detail::row_of(rule).sentence; }
-/// Returns which exception the run time throws for the rule.
-constexpr ErrorKind kind_of(Rule rule) { return detail::row_of(rule).kind; }
 /// Returns the rule's number, which leads to its example: docs/errors.md#r52.
 constexpr int number_of(Rule rule) { return detail::row_of(rule).number; }
 

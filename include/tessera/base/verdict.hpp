@@ -36,6 +36,7 @@ struct Verdict {
   constexpr bool operator==(const Verdict&) const = default;
 };
 
+namespace detail {
 /// The names of a verdict's facts where it was made.
 struct FactNames {
   int operands = 0;                     ///< how many operands there are
@@ -43,7 +44,6 @@ struct FactNames {
   std::string first = {}, second = {};  ///< what replaces {first} and {second} in a row
 };
 
-namespace detail {
 /// Returns `text` with the facts inserted.
 inline std::string with_facts(std::string_view text, const Verdict& v, const FactNames& names) {
   const auto fact = [&](std::string_view place) -> std::string {
@@ -67,7 +67,7 @@ inline std::string with_facts(std::string_view text, const Verdict& v, const Fac
 }  // namespace detail
 
 /// Returns the sentence of the broken rule with its facts, for errors at run time.
-inline std::string explain(const Verdict& v, const FactNames& names = {}) {
+inline std::string explain(const Verdict& v, const detail::FactNames& names = {}) {
   const detail::RuleRow& row = detail::row_of(v.rule);
   if (row.sentence.find('{') != row.sentence.npos)
     return detail::with_facts(row.sentence, v, names);

@@ -31,6 +31,8 @@ enum class Collective : std::uint8_t {
   exchange,
   broadcast
 };
+
+/// How many there are.
 inline constexpr int collective_kinds = 7;
 /// Returns whether a collective joins elements of several processes.
 constexpr bool reduces(Collective kind) {

@@ -56,8 +56,8 @@ struct Machine {
   constexpr std::int64_t transfer(Index bytes, Index messages, Level level = Level::node) const {
     if (level == Level::core) return copy(bytes);
     const bool far = level == Level::network;
-    return saturating_add(
-        saturating_mul(messages, far ? network_message_ps : message_ps),
+    return detail::saturating_add(
+        detail::saturating_mul(messages, far ? network_message_ps : message_ps),
         scaled(bytes, far ? network_payload_ps_per_kib : payload_ps_per_kib, 1024));
   }
   constexpr std::int64_t copy(Index bytes) const { return scaled(bytes, copy_ps_per_kib, 1024); }
@@ -65,7 +65,7 @@ struct Machine {
     // A complex multiply-add takes eight real operations where a real one takes two.
     const DType real = is_complex(type) ? (size_of(type) == 8 ? DType::f32 : DType::f64)
                                         : detail::facts_of(type).compute;
-    return scaled(saturating_mul(flops, is_complex(type) ? 4 : 1),
+    return scaled(detail::saturating_mul(flops, is_complex(type) ? 4 : 1),
                   real == DType::f32 ? kiloflop_ps_f32 : kiloflop_ps_f64, 1000);
   }
   constexpr bool operator==(const Machine&) const = default;
@@ -73,7 +73,8 @@ struct Machine {
  private:
   static constexpr std::int64_t scaled(Index amount, std::int64_t price, std::int64_t unit) {
     const std::int64_t units = amount / unit;
-    return saturating_add(saturating_mul(units, price), (amount - units * unit) * price / unit);
+    return detail::saturating_add(detail::saturating_mul(units, price),
+                                  (amount - units * unit) * price / unit);
   }
 };
 

@@ -135,7 +135,7 @@ constexpr Index scratch_of_verb(const Plan& plan, const Step& step, const Coordi
 }  // namespace detail
 
 /// Some regions: one for each of several tensors, or those of a plan.
-using Regions = LazyVector<detail::Region, detail::max_regions>;
+using Regions = detail::LazyVector<detail::Region, detail::max_regions>;
 
 struct Plan {
   static constexpr int max_steps = 40;
@@ -144,13 +144,13 @@ struct Plan {
   OperatorKind kind = OperatorKind::reshard;
   MeshShape mesh;
   int process = 0;
-  Reduction reduction = Reduction::none;  ///< for a reduce, or for a contraction (sum)
-  LazyVector<Slot, max_slots> slots;      ///< the operands come first, in order
-  LazyVector<Step, max_steps> steps;
-  Regions regions;                           ///< that slots and steps refer to
-  LazyVector<Halo, max_operands + 1> halos;  ///< within which slots lie
-  detail::ConvolveWindows convolution;       ///< for a convolve step
-  WindowList windows;                        ///< for a reduce-window or select-and-scatter step
+  Reduction reduction = Reduction::none;      ///< for a reduce, or for a contraction (sum)
+  detail::LazyVector<Slot, max_slots> slots;  ///< the operands come first, in order
+  detail::LazyVector<Step, max_steps> steps;
+  Regions regions;                                   ///< that slots and steps refer to
+  detail::LazyVector<Halo, max_operands + 1> halos;  ///< within which slots lie
+  detail::ConvolveWindows convolution;               ///< for a convolve step
+  WindowList windows;  ///< for a reduce-window or select-and-scatter step
   Destination destination = Destination::fresh;
   Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes
   int operands = 0;
@@ -186,19 +186,20 @@ struct Plan {
   /// Returns the payload of `process`, the plan's own. The numbers below are its own too.
   constexpr Index own_payload_bytes() const {
     Index sum = 0;
-    for (const Step& step : steps) sum = saturating_add(sum, step.payload);
+    for (const Step& step : steps) sum = detail::saturating_add(sum, step.payload);
     return sum;
   }
   constexpr Index own_payload_bytes(Collective kind_) const {
     Index sum = 0;
     for (const Step& step : steps)
-      if (step.communicates() && step.collective == kind_) sum = saturating_add(sum, step.payload);
+      if (step.communicates() && step.collective == kind_)
+        sum = detail::saturating_add(sum, step.payload);
     return sum;
   }
   /// Returns how much of the payload goes between nodes.
   constexpr Index network_bytes() const {
     Index sum = 0;
-    for (const Step& step : steps) sum = saturating_add(sum, step.network_payload);
+    for (const Step& step : steps) sum = detail::saturating_add(sum, step.network_payload);
     return sum;
   }
   constexpr Index messages() const {
@@ -208,7 +209,7 @@ struct Plan {
   }
   constexpr Index flops() const {
     Index sum = 0;
-    for (const Step& step : steps) sum = saturating_add(sum, step.flops);
+    for (const Step& step : steps) sum = detail::saturating_add(sum, step.flops);
     return sum;
   }
   constexpr bool operator==(const Plan&) const = default;

@@ -30,7 +30,7 @@ struct PlanOptions {
   /// Returns the type in which parts of a result with elements `type` are kept, and sent, until the
   /// last is joined.
   constexpr DType parts_of(Reduction reduction, DType type) const {
-    return is_short(type) && !narrow_parts ? detail::partial_type(reduction, type) : type;
+    return detail::is_short(type) && !narrow_parts ? detail::partial_type(reduction, type) : type;
   }
   constexpr bool operator==(const PlanOptions&) const = default;
 };

@@ -363,7 +363,7 @@ constexpr Index Plan::payload_bytes_on(int process_) const {
   Index sum = 0;
   for (const Step& step : steps)
     if (step.communicates())
-      sum = saturating_add(sum, detail::step_on(*this, step, process_, at).payload);
+      sum = detail::saturating_add(sum, detail::step_on(*this, step, process_, at).payload);
   return sum;
 }
 

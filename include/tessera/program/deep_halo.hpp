@@ -70,15 +70,15 @@ constexpr DeepHalo plan_deep_halo(const TensorDesc& x, const Halo& halo, Index s
   deep.plan = detail::plan_halo(x, detail::deepened(halo, steps), mesh, process, options, how);
   deep.updates = detail::deep_updates(x, halo, steps, mesh, process);
   deep.redundant =
-      deep.updates - saturating_mul(steps, detail::block_volume(x.extents, x.sharding, mesh,
-                                                                mesh.coordinates(process)));
-  deep.flops = saturating_mul(deep.updates, flops);
-  deep.redundant_flops = saturating_mul(deep.redundant, flops);
+      deep.updates - detail::saturating_mul(steps, detail::block_volume(x.extents, x.sharding, mesh,
+                                                                        mesh.coordinates(process)));
+  deep.flops = detail::saturating_mul(deep.updates, flops);
+  deep.redundant_flops = detail::saturating_mul(deep.redundant, flops);
   Index most = 0;
   for (const int other : {0, mesh.processes() / 2})
     most = max_of(most, detail::deep_updates(x, halo, steps, mesh, other));
-  deep.cost =
-      saturating_add(deep.plan.cost, options.machine.compute(saturating_mul(most, flops), x.type));
+  deep.cost = detail::saturating_add(
+      deep.plan.cost, options.machine.compute(detail::saturating_mul(most, flops), x.type));
   return deep;
 }
 

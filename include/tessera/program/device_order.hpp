@@ -27,12 +27,12 @@ class AxisTraffic {
   /// Adds the payload of a collective over the axes of `group`, bytes.
   constexpr void add(Collective kind, AxisSet group, Index payload) {
     Index& sum = (gathers_or_reduces(kind) ? trees_ : exchanges_)[group.bits % groups];
-    sum = saturating_add(sum, payload);
+    sum = detail::saturating_add(sum, payload);
   }
   constexpr void add(const AxisTraffic& other) {
     for (std::size_t i = 0; i < groups; ++i) {
-      trees_[i] = saturating_add(trees_[i], other.trees_[i]);
-      exchanges_[i] = saturating_add(exchanges_[i], other.exchanges_[i]);
+      trees_[i] = detail::saturating_add(trees_[i], other.trees_[i]);
+      exchanges_[i] = detail::saturating_add(exchanges_[i], other.exchanges_[i]);
     }
   }
   /// Returns how much of the payload goes between nodes, bytes, with collectives in levels
@@ -48,8 +48,8 @@ class AxisTraffic {
       // In a group of near * far processes, (far - 1) * near are on other nodes than this process;
       // gathered or reduced data goes to each node once.
       const Index others = near * far - 1;
-      sum = saturating_add(sum, share(trees_[bits], far - 1, others));
-      sum = saturating_add(sum, share(exchanges_[bits], near * (far - 1), others));
+      sum = detail::saturating_add(sum, share(trees_[bits], far - 1, others));
+      sum = detail::saturating_add(sum, share(exchanges_[bits], near * (far - 1), others));
     }
     return sum;
   }
@@ -63,7 +63,8 @@ class AxisTraffic {
   }
   /// Returns bytes * part / whole, without overflow.
   static constexpr Index share(Index bytes, Index part, Index whole) {
-    return saturating_add(saturating_mul(bytes / whole, part), bytes % whole * part / whole);
+    return detail::saturating_add(detail::saturating_mul(bytes / whole, part),
+                                  bytes % whole * part / whole);
   }
 
   std::array<Index, groups> trees_{};

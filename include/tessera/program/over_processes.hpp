@@ -29,7 +29,7 @@ struct Spread {
       most = value;
       process = of;
     }
-    total = saturating_add(total, saturating_mul(value, alike));
+    total = detail::saturating_add(total, detail::saturating_mul(value, alike));
   }
   bool even() const { return least == most; }
   constexpr bool operator==(const Spread&) const = default;

@@ -232,7 +232,7 @@ class Program {
     return sum([&](const Plan& p) {
       Index bytes = 0;
       for (const Step& s : p.steps)
-        if (s.communicates() && s.group == group) bytes = saturating_add(bytes, s.payload);
+        if (s.communicates() && s.group == group) bytes = detail::saturating_add(bytes, s.payload);
       return bytes;
     });
   }
@@ -260,14 +260,14 @@ class Program {
     Index extra = 0;
     for (const Step& s : plan.steps)
       if (const Index alike = copies(plan, s); alike > 1)
-        extra = saturating_add(extra, saturating_sub(s.flops, s.flops / alike));
+        extra = detail::saturating_add(extra, detail::saturating_sub(s.flops, s.flops / alike));
     return extra;
   }
   /// Returns the most bytes held at once: tensors alive and an operator's own workspace.
   Index peak_bytes() const {
     Index peak = 0;
     for (const ProgramEntry& e : *entries_)
-      peak = max_of(peak, saturating_add(e.held_before, e.plan->peak_bytes));
+      peak = max_of(peak, detail::saturating_add(e.held_before, e.plan->peak_bytes));
     return peak;
   }
 
@@ -286,7 +286,7 @@ class Program {
  private:
   template <class F> Index sum(const F& f) const {
     Index total = 0;
-    for (const ProgramEntry& e : *entries_) total = saturating_add(total, f(*e.plan));
+    for (const ProgramEntry& e : *entries_) total = detail::saturating_add(total, f(*e.plan));
     return total;
   }
 

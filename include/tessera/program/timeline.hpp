@@ -23,7 +23,7 @@ struct MemoryMoment {
   int entry = 0;
   Index held = 0;       ///< bytes of tensors when it begins
   Index workspace = 0;  ///< most bytes it needs at once besides, its result included
-  Index bytes() const { return saturating_add(held, workspace); }
+  Index bytes() const { return detail::saturating_add(held, workspace); }
 };
 
 /// Returns the moments of all operators in order.

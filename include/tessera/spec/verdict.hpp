@@ -51,7 +51,7 @@ constexpr Verdict check(const TensorDesc& t, int axes) {
 inline std::string explain(const Verdict& v, const Sharding& s, const AxisNames& names) {
   if (v.rule == Rule::made_finished)
     return to_string(s, names) + " is unfinished; " + std::string(sentence(v.rule));
-  FactNames facts{.first = to_string(s, names), .second = std::to_string(names.size())};
+  detail::FactNames facts{.first = to_string(s, names), .second = std::to_string(names.size())};
   if (v.rule == Rule::reduction_defined)
     facts.first = "a tensor of " + std::string(name_of(v.type)) + " with " + facts.first;
   if (v.axis >= 0)

@@ -279,7 +279,7 @@ class TensorCore {
   template <class T> T* data() const { return static_cast<T*>(data()); }
 
   static Index local_bytes(const MeshCore& mesh, const TensorDesc& desc) {
-    return saturating_mul(
+    return detail::saturating_mul(
         block(desc.extents, desc.sharding, mesh.shape(), mesh.coordinates()).size(),
         static_cast<Index>(size_of(desc.type)));
   }

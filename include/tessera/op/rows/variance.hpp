@@ -3,7 +3,7 @@
 /// @file
 /// Variances and standard deviations over dimensions, and means with them.
 ///
-///     auto v = variance<"bsm->bs">(x);               // ddof = 1 divides by n - 1
+///     auto v = variance<"bsm->bs">(x);       // ddof = 1 detail::divides by n - 1
 ///     auto [m, w] = mean_and_variance<"bsm->bs">(x);
 ///     DynamicTensor d = standard_deviation<float>("bsm->bs", DynamicTensor(x));
 ///
@@ -26,7 +26,7 @@
 namespace tessera {
 namespace detail {
 /// Half types, which are computed in float.
-template <class T> inline constexpr bool short_type = tessera::is_short(dtype_of<T>);
+template <class T> inline constexpr bool short_type = tessera::detail::is_short(dtype_of<T>);
 
 /// factor x, and then T.
 template <class T> struct ScaledAs {

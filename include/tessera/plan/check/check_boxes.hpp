@@ -116,13 +116,13 @@ inline std::string explain(const Verdict& v, const Extents& extents, std::span<c
   const auto given = [&](Index p) {
     return "process " + std::to_string(p) + " declares " + to_string(box_of(p));
   };
-  FactNames names{.second = to_string(extents)};
+  detail::FactNames names{.second = to_string(extents)};
   if (v.operand >= 0) names.first = given(v.operand);
   if (v.rule == Rule::boxes_cover) names.first = to_string(detail::hole(extents, boxes));
   if (v.rule == Rule::boxes_disjoint) {
     names.first = given(v.left);
-    names.second =
-        given(v.right) + ", which share " + to_string(intersect(box_of(v.left), box_of(v.right)));
+    names.second = given(v.right) + ", which share " +
+                   to_string(detail::intersect(box_of(v.left), box_of(v.right)));
   }
   return explain(v, names);
 }

@@ -215,7 +215,7 @@ constexpr Verdict check_extras(const Terms& all, const TensorDescs& factors,
 
 /// Returns the sentence with its facts, for errors at run time.
 inline std::string explain(const Verdict& v, const Terms& terms, const AxisNames& names) {
-  FactNames facts{.operands = terms.operands.size()};
+  detail::FactNames facts{.operands = terms.operands.size()};
   if (v.axis >= 0 && v.axis < names.size()) facts.axis = names[v.axis];
   return "\"" + to_text(terms) + "\": " + explain(v, facts);
 }

@@ -22,7 +22,7 @@ namespace tessera {
 /// Returns the number of elements of a piece.
 constexpr Index volume(const detail::RegionPiece& piece) {
   Index product = 1;
-  for (const detail::Strand& s : piece) product = saturating_mul(product, s.count);
+  for (const detail::Strand& s : piece) product = detail::saturating_mul(product, s.count);
   return product;
 }
 

@@ -24,8 +24,9 @@ struct Bins : Verb {
   /// Two operations for each limb of each element.
   constexpr Index flops(const Plan& plan, const Step& step, const Coordinates& at) const {
     const TensorDesc& first = plan.slots[step.in[0]].desc;
-    return saturating_mul(saturating_mul(2, plan.slots[step.out].desc.extents.back()),
-                          detail::block_volume(first.extents, first.sharding, plan.mesh, at));
+    return detail::saturating_mul(
+        detail::saturating_mul(2, plan.slots[step.out].desc.extents.back()),
+        detail::block_volume(first.extents, first.sharding, plan.mesh, at));
   }
   detail::LocalBins work(const Plan& plan, const Step& step, const Coordinates& at) const {
     return detail::bins_work(plan, step, false, at);

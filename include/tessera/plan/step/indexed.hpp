@@ -31,7 +31,7 @@ struct Scatter : Verb {
     return detail::block_volume(updates.extents, updates.sharding, plan.mesh, at);
   }
   constexpr Index scratch(const Plan& plan, const Step& step, const Coordinates& at) const {
-    return saturating_mul(work(plan, step, at).integers(), 8);
+    return detail::saturating_mul(work(plan, step, at).integers(), 8);
   }
   constexpr detail::LocalScatter work(const Plan& plan, const Step& step,
                                       const Coordinates& at) const {

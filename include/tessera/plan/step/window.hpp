@@ -16,7 +16,7 @@ struct OfWindows : Verb {
   constexpr Index flops(const Plan& plan, const Step& step, const Coordinates& at) const {
     const TensorDesc& out = plan.slots[step.out].desc;
     Index under = detail::block_volume(out.extents, out.sharding, plan.mesh, at);
-    for (const Window& w : plan.windows) under = saturating_mul(under, w.size);
+    for (const Window& w : plan.windows) under = detail::saturating_mul(under, w.size);
     return under;
   }
 };
@@ -37,7 +37,7 @@ struct SelectAndScatter : OfWindows {
   static constexpr std::string_view name = "select and scatter";
   /// What each window selects.
   constexpr Index scratch(const Plan& plan, const Step& step, const Coordinates& at) const {
-    return saturating_mul(volume(detail::select_work(plan, step, at).source), 8);
+    return detail::saturating_mul(volume(detail::select_work(plan, step, at).source), 8);
   }
   detail::LocalSelectScatter work(const Plan& plan, const Step& step, const Coordinates& at) const {
     return detail::select_work(plan, step, at);

@@ -122,7 +122,7 @@ class WorkTable {
 }  // namespace detail
 
 TESSERA_FUNCTION std::string explain_work(const Plan& plan, const AxisNames& names) {
-  if (saturated(plan.peak_bytes))
+  if (detail::saturated(plan.peak_bytes))
     return std::string(name_of(plan.kind)) + " on " + to_string(plan.mesh, names) +
            ": of more bytes than 64 bits count, so that it has no instructions\n";
   const Instructions list = instructions_of(plan);

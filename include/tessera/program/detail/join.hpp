@@ -224,8 +224,8 @@ TESSERA_FUNCTION std::string explain(const Joining& joined) {
                std::string(name_of(call.collective)), "over " + to_string(call.group, names),
                "saves " + detail::counted(call.messages, "message"), detail::time_text(call.cost),
                reduces(call.collective) ? "to rounding" : "the same bits"});
-    messages = saturating_add(messages, call.messages);
-    cost = saturating_add(cost, call.cost);
+    messages = detail::saturating_add(messages, call.messages);
+    cost = detail::saturating_add(cost, call.cost);
   }
   const std::string done =
       joined.calls.empty() ? "no call is for several tensors"

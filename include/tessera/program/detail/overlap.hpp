@@ -188,7 +188,7 @@ TESSERA_FUNCTION std::string explain(const Overlap& early) {
     table.row({early.program.layer_path(move.layer), detail::bytes_text(move.payload),
                "under way during " + detail::counted(move.operators, "operator"),
                "hides " + detail::time_text(move.hidden)});
-    hidden = saturating_add(hidden, move.hidden);
+    hidden = detail::saturating_add(hidden, move.hidden);
   }
   const std::string done = early.moves.empty()
                                ? "no move is started early"

@@ -51,8 +51,8 @@ TESSERA_FUNCTION Index peak_over_processes(const Program& program) {
     Index most = 0, change = 0;
     for (std::size_t i = 0; i < plan.size(); ++i) {
       change += more[i];
-      most = max_of(most, saturating_add(program.entries()[i].held_before + change,
-                                         plans[plan[i]].peak_bytes));
+      most = max_of(most, detail::saturating_add(program.entries()[i].held_before + change,
+                                                 plans[plan[i]].peak_bytes));
     }
     return most;
   };

@@ -20,7 +20,7 @@ namespace tessera {
 TESSERA_FUNCTION Index Program::held_by_others() const {
   Index others = empty() ? 0 : entries_->front().held_before;
   for (const ProgramTensor& t : *tensors_)
-    if (t.alive_at(0)) others = saturating_sub(others, t.bytes);
+    if (t.alive_at(0)) others = detail::saturating_sub(others, t.bytes);
   return others;
 }
 

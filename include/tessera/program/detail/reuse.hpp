@@ -105,7 +105,7 @@ TESSERA_FUNCTION std::string explain(const Reuse& reused) {
   for (const ReusedMemory& change : reused.changes) {
     Total& total = layers[reused.program.layer_path(change.layer)];
     ++total.operators;
-    total.bytes = saturating_add(total.bytes, reused.program.tensor(change.result).bytes);
+    total.bytes = detail::saturating_add(total.bytes, reused.program.tensor(change.result).bytes);
   }
   detail::TextTable table;
   for (const auto& [path, total] : layers)

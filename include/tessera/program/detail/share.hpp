@@ -221,8 +221,8 @@ TESSERA_FUNCTION std::string explain(const Sharing& shared) {
                                : "for " + std::to_string(move.users) + " operators",
                "saves " + detail::bytes_text(move.payload), detail::time_text(move.cost),
                move.rounds ? "to rounding" : "the same bits"});
-    payload = saturating_add(payload, move.payload);
-    cost = saturating_add(cost, move.cost);
+    payload = detail::saturating_add(payload, move.payload);
+    cost = detail::saturating_add(cost, move.cost);
   }
   const std::string done =
       shared.moves.empty()

@@ -25,9 +25,9 @@ TESSERA_FUNCTION std::vector<CollectiveTotal> by_axes(const Program& program) {
       total.collective = s.collective;
       ++total.steps;
       total.messages += s.messages;
-      total.payload = saturating_add(total.payload, s.payload);
-      total.network_payload = saturating_add(total.network_payload, s.network_payload);
-      total.cost = saturating_add(total.cost, s.cost);
+      total.payload = detail::saturating_add(total.payload, s.payload);
+      total.network_payload = detail::saturating_add(total.network_payload, s.network_payload);
+      total.cost = detail::saturating_add(total.cost, s.cost);
     }
   std::vector<CollectiveTotal> list;
   for (const auto& [key, total] : totals) list.push_back(total);
@@ -41,12 +41,13 @@ TESSERA_FUNCTION std::vector<LayerTotal> by_layer(const Program& program) {
     for (int layer = e.layer; layer >= 0; layer = layers[static_cast<std::size_t>(layer)].parent) {
       LayerTotal& total = totals[static_cast<std::size_t>(layer)];
       ++total.operators;
-      total.payload = saturating_add(total.payload, e.plan->own_payload_bytes());
+      total.payload = detail::saturating_add(total.payload, e.plan->own_payload_bytes());
       total.messages += e.plan->messages();
-      total.flops = saturating_add(total.flops, e.plan->flops());
-      total.duplicated = saturating_add(total.duplicated, Program::duplicated_flops(*e.plan));
-      total.peak = max_of(total.peak, saturating_add(e.held_before, e.plan->peak_bytes));
-      total.cost = saturating_add(total.cost, e.plan->cost);
+      total.flops = detail::saturating_add(total.flops, e.plan->flops());
+      total.duplicated =
+          detail::saturating_add(total.duplicated, Program::duplicated_flops(*e.plan));
+      total.peak = max_of(total.peak, detail::saturating_add(e.held_before, e.plan->peak_bytes));
+      total.cost = detail::saturating_add(total.cost, e.plan->cost);
     }
   std::vector<LayerTotal> list;
   const auto append = [&](const auto& self, int layer, int depth) -> void {
@@ -69,7 +70,7 @@ TESSERA_FUNCTION std::vector<DuplicatedWork> duplicated_work(const Program& prog
     for (int k = 0; k < plan.steps.size(); ++k) {
       const Index copies = Program::copies(plan, plan.steps[k]);
       const Index flops = plan.steps[k].flops;
-      const Index extra = copies > 1 ? saturating_sub(flops, flops / copies) : 0;
+      const Index extra = copies > 1 ? detail::saturating_sub(flops, flops / copies) : 0;
       if (extra > 0) list.push_back({i, k, copies, flops, extra});
     }
   }

@@ -35,7 +35,7 @@ TESSERA_FUNCTION PeakMoment peak_moment(const Program& program) {
     if (peak.entry >= 0 && program.tensor(t).alive_at(peak.entry) && program.tensor(t).bytes > 0) {
       peak.tensors.push_back(t);
       peak.unnamed =
-          saturated(peak.unnamed) ? 0 : max_of(0, peak.unnamed - program.tensor(t).bytes);
+          detail::saturated(peak.unnamed) ? 0 : max_of(0, peak.unnamed - program.tensor(t).bytes);
     }
   std::stable_sort(peak.tensors.begin(), peak.tensors.end(),
                    [&](int a, int b) { return program.tensor(a).bytes > program.tensor(b).bytes; });
@@ -115,7 +115,7 @@ TESSERA_FUNCTION std::string explain_memory(const Program& any, int rows) {
       alive.row({detail::bytes_text(t.bytes), to_string(t.desc, program.names()),
                  detail::origin_text(program, peak.tensors[i])});
     } else {
-      more = saturating_add(more, t.bytes);
+      more = detail::saturating_add(more, t.bytes);
       ++left_out;
     }
   }

@@ -260,10 +260,10 @@ TESSERA_FUNCTION Trace simulated_trace(const Program& program, const Machine& ma
         };
         if (communicates) {
           add(TraceKind::wait, met[at], call, 0);
-          add(TraceKind::call, saturating_add(now, own.cost), call, own.payload);
+          add(TraceKind::call, detail::saturating_add(now, own.cost), call, own.payload);
         } else {
-          add(step.flops > 0 ? TraceKind::kernel : TraceKind::copy, saturating_add(now, own.cost),
-              -1, 0);
+          add(step.flops > 0 ? TraceKind::kernel : TraceKind::copy,
+              detail::saturating_add(now, own.cost), -1, 0);
         }
       }
       call += communicates ? 1 : 0;
@@ -312,7 +312,7 @@ TESSERA_FUNCTION TraceSummary summary(const Trace& trace) {
     total.time += e.time();
     if (e.kind == TraceKind::wait) continue;  // its call has been counted
     ++total.calls;
-    total.payload = saturating_add(total.payload, e.bytes);
+    total.payload = detail::saturating_add(total.payload, e.bytes);
   }
   s.processes = static_cast<int>(processes.size());
   for (const LayerTotal& layer : by_layer(program)) {

@@ -29,8 +29,8 @@ struct Find : Verb {
   constexpr Index scratch(const Plan& plan, const Step& step, const Coordinates& at) const {
     if (step.in.size() > 1) return 0;
     const TensorDesc& out = plan.slots[step.out].desc;
-    return saturating_mul(detail::block_volume(out.extents, out.sharding, plan.mesh, at),
-                          static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)));
+    return detail::saturating_mul(detail::block_volume(out.extents, out.sharding, plan.mesh, at),
+                                  static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)));
   }
   detail::LocalFind work(const Plan& plan, const Step& step, const Coordinates& at) const {
     const Slot &from = plan.slots[step.in[0]], &to = plan.slots[step.out];
@@ -42,7 +42,7 @@ struct Find : Verb {
       if (!to.labels.contains(from.labels[d])) {
         work.steps[r--] = apart;
         work.first += held[d].lo * apart;
-        apart = saturating_mul(apart, from.desc.extents[d]);
+        apart = detail::saturating_mul(apart, from.desc.extents[d]);
       }
     return work;
   }

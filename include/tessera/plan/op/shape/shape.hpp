@@ -105,7 +105,7 @@ template <class How> struct Moving : How {
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
     const bool of_operand = v.operand >= 0 && v.operand < x.size();
-    FactNames facts{.operands = x.size()};
+    detail::FactNames facts{.operands = x.size()};
     facts.first = tessera::detail::in_dimension(v.dim, x[of_operand ? v.operand : 0].extents);
     if (v.rule == Rule::outside_joins) facts.first = to_string(x[0].sharding, names);
     if (v.rule == Rule::number_each) How::members(tessera::detail::NameEntries{v, facts.first});
@@ -205,7 +205,7 @@ struct Padding {
     for (int d = 0; d < x[0].rank(); ++d) {
       const Index n = x[0].extents[d], more = between(d);
       if (more < 0) return {.rule = Rule::interior_not_negative, .left = more, .dim = d};
-      if (more >= most || saturating_mul(max_of(n, 1), more + 1) >= most ||
+      if (more >= most || detail::saturating_mul(max_of(n, 1), more + 1) >= most ||
           max_of(low[d], high[d]) > most || min_of(low[d], high[d]) < -most)
         return {.rule = Rule::padding_countable, .dim = d};
       if (detail::dilated(n, more + 1) + low[d] + high[d] < 0)
@@ -213,7 +213,7 @@ struct Padding {
     }
     return {};
   }
-  void say(const Verdict& v, const TensorDescs& x, FactNames& facts) const {
+  void say(const Verdict& v, const TensorDescs& x, detail::FactNames& facts) const {
     if (v.rule != Rule::padding_countable && v.rule != Rule::crop_within) return;
     const Index more = between(v.dim);
     const bool crops = v.rule == Rule::crop_within;
@@ -301,7 +301,7 @@ struct Concatenating {
           return {.rule = Rule::extents_beside, .operand = k, .left = n, .right = m, .dim = d};
     return {};
   }
-  void say(const Verdict& v, const TensorDescs& x, FactNames& facts) const {
+  void say(const Verdict& v, const TensorDescs& x, detail::FactNames& facts) const {
     if (v.rule != Rule::extents_beside) return;
     const detail::ExtentsList parts = detail::parts_of(detail::extents_of(x), slices);
     facts.first = to_string(parts[0]) + " and operand " + std::to_string(v.operand + 1) + " is " +
@@ -341,7 +341,7 @@ struct Updating {
         return {.rule = Rule::block_within, .left = start[d], .right = n, .dim = d};
     return {};
   }
-  void say(const Verdict& v, const TensorDescs& x, FactNames& facts) const {
+  void say(const Verdict& v, const TensorDescs& x, detail::FactNames& facts) const {
     if (v.rule != Rule::block_within) return;
     facts.first = tessera::detail::counted(v.right, "element");
     facts.second =

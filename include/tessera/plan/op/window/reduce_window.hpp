@@ -202,7 +202,7 @@ struct ReduceWindow {
   /// Returns, for a mean, 1 / the size of a window.
   constexpr double scale(const TensorDescs&) const {
     Index count = 1;
-    for (const Window& w : windows) count = saturating_mul(count, w.size);
+    for (const Window& w : windows) count = detail::saturating_mul(count, w.size);
     return mean ? 1.0 / static_cast<double>(count) : 1;
   }
   constexpr tessera::detail::StandIn<ReduceWindow> stand_in(const TensorDescs& x) const {
