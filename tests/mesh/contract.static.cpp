@@ -52,7 +52,7 @@ static_assert(written<Only<>> && written<Only<gathers<data, model>, reduce_scatt
 static_assert(written<Only<gathers<expert>, reduce_scatters<data>, all_reduces<model>,
                            all_to_alls<data, expert>, permutes<model>, exchanges<data>>>);
 
-static_assert(is_strict<Strict<Grid>> && !is_strict<Grid>);
+static_assert(detail::is_strict<Strict<Grid>> && !detail::is_strict<Grid>);
 static_assert(Strict<Grid>::rank == 3 && Strict<Grid>::index<model> == 1 &&
               Strict<Grid>::names()[2] == "expert");
 static_assert(std::is_same_v<Strict<Grid>::axis<0>, data>);

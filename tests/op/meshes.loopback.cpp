@@ -124,7 +124,7 @@ TEST_CASE("slices of a mesh work on their own") {
       REQUIRE_THAT(row.processes() == 2 && row.coordinate<expert>() == cube.coordinate<expert>());
     }
     const auto guarded = submesh<Strict<Mesh<model>>>(cube);
-    static_assert(is_strict<decltype(guarded)::mesh_type>);
+    static_assert(detail::is_strict<decltype(guarded)::mesh_type>);
     REQUIRE_THAT(guarded.core()->strict() && !slice.core()->strict());
     return "";
   })));

@@ -36,7 +36,7 @@ PlanOptions under(const Contract& contract, const Machine& machine = {}) {
 /// Some contract: each clause absent, over some axes, or over all.
 Contract some_contract(Random& random) {
   Contract contract = Contract::nothing();
-  for (int kind = 0; kind < collective_kinds; ++kind) {
+  for (int kind = 0; kind < detail::collective_kinds; ++kind) {
     const int which = random.below(4);
     if (which == 1)
       contract.accept(static_cast<Collective>(kind),

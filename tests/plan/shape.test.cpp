@@ -642,7 +642,7 @@ TEST_CASE(
   long cases = 0, kept = 0, wrong = 0;
   for (int i = 0; i < 6000 / share; ++i) {
     Contract contract = Contract::nothing();
-    for (int kind = 0; kind < collective_kinds; ++kind) {
+    for (int kind = 0; kind < detail::collective_kinds; ++kind) {
       const int which = random.below(4);
       if (which == 1)
         contract.accept(static_cast<Collective>(kind),

@@ -312,7 +312,7 @@ TEST_CASE("a contract that is kept for stand-in sizes is kept on every mesh and 
     const Shardings s(1, some_sharding(random, rank, 3));
     const Sharding out = random.chance(50) ? s[0] : some_sharding(random, rank, 3);
     Contract contract = Contract::nothing();
-    for (int kind = 0; kind < collective_kinds; ++kind)
+    for (int kind = 0; kind < detail::collective_kinds; ++kind)
       if (random.chance(50)) contract.accept(static_cast<Collective>(kind), AxisSet{0, 1, 2});
     const int along = random.below(rank);
     SortTask task{.limit = random.chance(50) ? 2 : -1};

@@ -275,7 +275,7 @@ class DryRun {
       for (int q = 0; q < call.members; ++q)
         if (!is_near(q)) far += 2 * detail::block_size(call.send.at(0).count, call.members, q);
     } else {
-      for (const Piece& piece : sends_to_all(call.kind) ? call.receive : call.send)
+      for (const Piece& piece : detail::sends_to_all(call.kind) ? call.receive : call.send)
         if (!is_near(piece.peer)) far += piece.count;
     }
     if (far != call.network)

@@ -82,7 +82,8 @@ class Ledger {
   }
   Traffic total() const {
     Traffic sum;
-    for (int kind = 0; kind < collective_kinds; ++kind) sum += of(static_cast<Collective>(kind));
+    for (int kind = 0; kind < detail::collective_kinds; ++kind)
+      sum += of(static_cast<Collective>(kind));
     return sum;
   }
 
@@ -104,7 +105,7 @@ class Ledger {
     return cells_[static_cast<std::size_t>(kind)][group.bits % groups];
   }
 
-  std::array<std::array<Traffic, groups>, collective_kinds> cells_{};
+  std::array<std::array<Traffic, groups>, detail::collective_kinds> cells_{};
   std::vector<Call> calls_;
   Index shared_bytes_ = 0;
   bool recording_ = false;

@@ -32,12 +32,17 @@ enum class Collective : std::uint8_t {
   broadcast
 };
 
-/// How many there are.
+namespace detail {
 inline constexpr int collective_kinds = 7;
 /// Returns whether a collective joins elements of several processes.
 constexpr bool reduces(Collective kind) {
   return kind == Collective::reduce_scatter || kind == Collective::all_reduce;
 }
+/// Returns whether a process sends all members the same.
+constexpr bool sends_to_all(Collective kind) {
+  return kind == Collective::all_gather || kind == Collective::broadcast;
+}
+}  // namespace detail
 
 // Short spellings, so that plans read well: p.count(all_reduce).
 inline constexpr Collective all_gather = Collective::all_gather;
@@ -45,11 +50,6 @@ inline constexpr Collective all_to_all = Collective::all_to_all;
 inline constexpr Collective reduce_scatter = Collective::reduce_scatter;
 inline constexpr Collective all_reduce = Collective::all_reduce;
 inline constexpr Collective collective_permute = Collective::collective_permute;
-
-/// Returns whether a process sends all members the same.
-constexpr bool sends_to_all(Collective kind) {
-  return kind == Collective::all_gather || kind == Collective::broadcast;
-}
 
 /// Returns the name as plans print it: "all-gather".
 constexpr std::string_view name_of(Collective kind) {

@@ -101,10 +101,10 @@ struct NoContract {};
 template <class M> struct Strict;
 template <class... A> struct Strict<Mesh<A...>> : Mesh<A...> {};
 
+namespace detail {
 template <class M> inline constexpr bool is_strict = false;
 template <class M> inline constexpr bool is_strict<Strict<M>> = true;
 
-namespace detail {
 template <class C> struct ClauseOf { static constexpr bool known = false; };
 template <Collective Kind, class... A> struct KnownClause {
   static constexpr bool known = true;

@@ -375,7 +375,7 @@ class PlanBuilder : public detail::PlanParts {
   /// Returns the slot that lies in the destination, within its halo: `result`, or a copy of it.
   constexpr int destined(int result, const Halo& halo) {
     if (halo.empty()) return result;
-    if (tessera::has_gaps(desc(result), halo, plan_.mesh)) {
+    if (tessera::detail::has_gaps(desc(result), halo, plan_.mesh)) {
       bool fits = plan_.slots[result].role != SlotRole::operand;
       for (const Step& step : plan_.steps) {
         if (step.out == result && !detail::writes_gaps(plan_, step)) fits = false;

@@ -71,7 +71,6 @@ constexpr Box extended_box(Box own, const Extents& extents, const Halo& halo) {
   }
   return own;
 }
-}  // namespace detail
 
 /// Returns whether, on some process, a block is narrower along dimension d than its memory.
 constexpr bool widened(const TensorDesc& desc, const Halo& halo, int d, const MeshShape& mesh) {
@@ -88,4 +87,5 @@ constexpr bool has_gaps(const TensorDesc& desc, const Halo& halo, const MeshShap
   }
   return false;
 }
+}  // namespace detail
 }  // namespace tessera

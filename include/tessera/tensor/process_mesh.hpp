@@ -90,7 +90,7 @@ template <class M> class ProcessMesh {
 template <class M>
 ProcessMesh<M> make_mesh(std::shared_ptr<Transport> world, MeshSizes<M> mesh_sizes,
                          MeshOptions options = {}, Where where = Where::here()) {
-  options.strict = options.strict || is_strict<M>;
+  options.strict = options.strict || detail::is_strict<M>;
   return ProcessMesh<M>(
       make_mesh_core(std::move(world), mesh_sizes.shape, M::names(), options, where));
 }
@@ -131,7 +131,7 @@ ProcessMesh<M> make_mesh(Environment& environment, MeshSizes<M> mesh_sizes,
 /// process 0, or `process`.
 template <class M>
 ProcessMesh<M> dry_mesh(MeshSizes<M> mesh_sizes, int process = 0, MeshOptions options = {}) {
-  options.strict = options.strict || is_strict<M>;
+  options.strict = options.strict || detail::is_strict<M>;
   return ProcessMesh<M>(
       detail::dry_mesh_core(mesh_sizes.shape, M::names(), process, options, Where{}));
 }

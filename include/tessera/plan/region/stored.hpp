@@ -54,11 +54,13 @@ constexpr Index first_of(const Plan& plan, const Slot& slot, const Coordinates& 
 /// Returns whether, on some process, the rows of dimension d in memory are longer than the slot's
 /// block.
 constexpr bool widened(const Plan& plan, const Slot& slot, int d) {
-  return slot.stored >= 0 && tessera::widened(slot.desc, plan.halos[slot.stored], d, plan.mesh);
+  return slot.stored >= 0 &&
+         tessera::detail::widened(slot.desc, plan.halos[slot.stored], d, plan.mesh);
 }
 /// Returns whether, on some process, a slot's block is not contiguous.
 constexpr bool has_gaps(const Plan& plan, const Slot& slot) {
-  return slot.stored >= 0 && tessera::has_gaps(slot.desc, plan.halos[slot.stored], plan.mesh);
+  return slot.stored >= 0 &&
+         tessera::detail::has_gaps(slot.desc, plan.halos[slot.stored], plan.mesh);
 }
 
 /// Returns whether a kernel takes strides when it reads `slot` to make a tensor of dimensions

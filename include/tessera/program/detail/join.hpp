@@ -223,7 +223,7 @@ TESSERA_FUNCTION std::string explain(const Joining& joined) {
                std::to_string(call.tensors) + " tensors in one",
                std::string(name_of(call.collective)), "over " + to_string(call.group, names),
                "saves " + detail::counted(call.messages, "message"), detail::time_text(call.cost),
-               reduces(call.collective) ? "to rounding" : "the same bits"});
+               detail::reduces(call.collective) ? "to rounding" : "the same bits"});
     messages = detail::saturating_add(messages, call.messages);
     cost = detail::saturating_add(cost, call.cost);
   }
