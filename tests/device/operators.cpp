@@ -345,7 +345,7 @@ struct AddNumber {
 template <class F> void on_lane(Index n, const F& f) {
   Kokkos::parallel_for(
       "device_test",
-      Kokkos::RangePolicy<KernelSpace, Kokkos::IndexType<Index>>(lane().space(), 0, n), f);
+      Kokkos::RangePolicy<KernelSpace, Kokkos::IndexType<Index>>(detail::lane().space(), 0, n), f);
 }
 
 void halos(Cases& c) {

@@ -492,12 +492,12 @@ TEST_CASE("what a derivative reads of a function with a fixed argument") {
 }
 
 TEST_CASE("functors that bring their derivatives") {
-  static_assert(BringsDerivative<Softplus, float>);
-  static_assert(BringsDerivative<Mix, float, float>);
-  static_assert(!BringsDerivative<Mix, float>);
-  static_assert(BringsDerivative<MeanOfThree, double, double, double>);
-  static_assert(!BringsDerivative<Blend, double, double, double>);
-  static_assert(!BringsDerivative<fn::Sin, double>);
+  static_assert(detail::BringsDerivative<Softplus, float>);
+  static_assert(detail::BringsDerivative<Mix, float, float>);
+  static_assert(!detail::BringsDerivative<Mix, float>);
+  static_assert(detail::BringsDerivative<MeanOfThree, double, double, double>);
+  static_assert(!detail::BringsDerivative<Blend, double, double, double>);
+  static_assert(!detail::BringsDerivative<fn::Sin, double>);
   check_own<0>(Softplus{}, draw(Domain<1>{{{-3, 3}}}));
   const auto two = draw(Domain<2>{{{-3, 3}, {-3, 3}}});
   check_own<0>(Mix{}, two);
@@ -506,8 +506,9 @@ TEST_CASE("functors that bring their derivatives") {
 
   using First = fn::Fixed<Mix, 0, double>;
   using Second = fn::Fixed<Mix, 1, double>;
-  static_assert(BringsDerivative<First, double> && BringsDerivative<Second, double>);
-  static_assert(!BringsDerivative<fn::Fixed<fn::Add, 1, double>, double>);
+  static_assert(detail::BringsDerivative<First, double> &&
+                detail::BringsDerivative<Second, double>);
+  static_assert(!detail::BringsDerivative<fn::Fixed<fn::Add, 1, double>, double>);
   check_own<0>(First{{}, 1.5}, draw(Domain<1>{{{-3, 3}}}));
   check_own<0>(Second{{}, 1.5}, draw(Domain<1>{{{-3, 3}}}));
   check_own<1>(fn::Fixed<MeanOfThree, 1, double>{{}, 1.5}, two);

@@ -58,39 +58,39 @@ struct Tool {
 std::uint32_t number_of(const KernelSpace& space) {
   return Kokkos::Tools::Experimental::device_id(space);
 }
-std::uint32_t number_of(const Lane& lane) { return number_of(lane.space()); }
+std::uint32_t number_of(const detail::Lane& lane) { return number_of(lane.space()); }
 
 const Extents line{Index{1} << 17};
 }  // namespace
 
 TEST_CASE("a lane is one for all equal instances, and a thread's own choice") {
   const KernelSpace space = another();
-  CHECK(&lane_of(space) == &lane_of(KernelSpace(space)));
-  CHECK(&lane_of(KernelSpace()) == &lane());
-  CHECK(lane().number() == 0);
+  CHECK(&detail::lane_of(space) == &detail::lane_of(KernelSpace(space)));
+  CHECK(&detail::lane_of(KernelSpace()) == &detail::lane());
+  CHECK(detail::lane().number() == 0);
   {
-    const OnLane there(lane_of(space));
-    CHECK(&lane() == &lane_of(space));
-    CHECK(lane().number() > 0);
+    const detail::OnLane there(detail::lane_of(space));
+    CHECK(&detail::lane() == &detail::lane_of(space));
+    CHECK(detail::lane().number() > 0);
     {
-      const OnLane back(lane_of(KernelSpace()));
-      CHECK(lane().number() == 0);
+      const detail::OnLane back(detail::lane_of(KernelSpace()));
+      CHECK(detail::lane().number() == 0);
     }
-    CHECK(&lane() == &lane_of(space));
-    std::thread([] { CHECK(lane().number() == 0); }).join();
+    CHECK(&detail::lane() == &detail::lane_of(space));
+    std::thread([] { CHECK(detail::lane().number() == 0); }).join();
   }
-  CHECK(lane().number() == 0);
+  CHECK(detail::lane().number() == 0);
 }
 
 TEST_CASE("what a lane owns is made once, and another lane's is another") {
   struct Handle {
-    const Lane& of;
-    explicit Handle(const Lane& lane) : of(lane) {}
+    const detail::Lane& of;
+    explicit Handle(const detail::Lane& lane) : of(lane) {}
   };
-  Lane& mine = lane_of(another());
+  detail::Lane& mine = detail::lane_of(another());
   CHECK(&mine.own<Handle>() == &mine.own<Handle>());
   CHECK(&mine.own<Handle>().of == &mine);
-  CHECK(&lane().own<Handle>() != &mine.own<Handle>());
+  CHECK(&detail::lane().own<Handle>() != &mine.own<Handle>());
 }
 
 namespace {
@@ -108,8 +108,8 @@ struct CountThreads {
 TEST_CASE("kernels run on the lane's threads") {
   if constexpr (kernels_on_host) {
     std::atomic<int> most{0};
-    const OnLane there(lane_of(another()));
-    CHECK(lane().threads() == support::instance_threads);
+    const detail::OnLane there(detail::lane_of(another()));
+    CHECK(detail::lane().threads() == support::instance_threads);
     detail::launch("test", 100, 1, CountThreads{&most});
     CHECK(most == support::instance_threads);
   }
@@ -132,10 +132,10 @@ TEST_CASE("a tool sees every kernel on the instance given") {
     detail::sort(DType::f32, first, x.data(), y.data(), words.data());
   };
   const std::vector<float> given = x.values();
-  for (Lane* there : {&lane(), &lane_of(space)}) {
+  for (detail::Lane* there : {&detail::lane(), &detail::lane_of(space)}) {
     run_all();  // makes what is kept
     detail::fence();
-    const OnLane on(*there);
+    const detail::OnLane on(*there);
     {
       const Tool tool;
       run_all();
@@ -162,7 +162,7 @@ TEST_CASE("a tool sees every kernel on the instance given") {
 namespace {
 /// The sums of ones, each through memory that two kernels share.
 template <class Space> void share_memory(const Space& space) {
-  const OnLane there(lane_of(space));
+  const detail::OnLane there(detail::lane_of(space));
   const Index n = line[0];
   const test::Buffer<float> ones(std::vector<float>(static_cast<std::size_t>(n), 1));
   const test::Buffer<float> sums(std::vector<float>(8));

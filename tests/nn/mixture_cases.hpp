@@ -95,7 +95,7 @@ inline Routing algorithm1(const Shape& z, const Values& logits, Index capacity,
     to.counts.insert(to.counts.end(), c.begin(), c.end());
     for (Index s = 0; s < z.s; ++s) {  // (14)
       const auto [g1, g2, e1, e2] = top2(s);
-      const double weight = g2 / (g1 + g2), number = routing_number(draw, g * z.s + s);
+      const double weight = g2 / (g1 + g2), number = detail::routing_number(draw, g * z.s + s);
       to.second_weight.push_back(weight);
       to.second.push_back(e2);
       to.margin = std::min(to.margin, std::fabs(2 * weight - number));

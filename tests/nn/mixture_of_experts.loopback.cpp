@@ -96,12 +96,12 @@ TEST_CASE("random numbers of second choices depend on seed, step and token alone
   double sum = 0;
   Index alike = 0, outside = 0;
   for (Index token = 0; token < 4000; ++token) {
-    const double number = routing_number({5, 2}, token);
+    const double number = detail::routing_number({5, 2}, token);
     sum += number;
     outside += !(0 <= number && number < 1);
-    alike += number == routing_number({5, 3}, token);
-    alike += number == routing_number({6, 2}, token);
-    alike += number == routing_number({5, 2}, token + 1);
+    alike += number == detail::routing_number({5, 3}, token);
+    alike += number == detail::routing_number({6, 2}, token);
+    alike += number == detail::routing_number({5, 2}, token + 1);
   }
   CHECK(std::fabs(sum / 4000 - 0.5) < 0.02);
   CHECK(alike == 0);

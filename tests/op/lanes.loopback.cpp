@@ -94,7 +94,7 @@ std::vector<double> some_program(const ProcessMesh<Grid>& mesh, unsigned seed, b
         const auto view = block_view(to);
         Kokkos::parallel_for("application",
                              Kokkos::RangePolicy<KernelSpace, Kokkos::IndexType<Index>>(
-                                 lane().space(), 0, view.extent(0)),
+                                 detail::lane().space(), 0, view.extent(0)),
                              AddOne{view.data()});
         break;
       }
@@ -131,21 +131,22 @@ TEST_CASE("a tool sees the kernels of operators on the instance given, and elsew
         CHECK(one == Kokkos::Tools::Experimental::device_id(instance));
     };
     const auto work = [&] {
-      all_on(lane().space(), [&] { (void)einsum<"ij,jk->ik">(x, w); });
-      all_on(lane().space(), [&] { (void)sin(x); });
-      all_on(lane().space(), [&] { (void)sum<"ij->j">(x); });
-      all_on(lane().space(), [&] { (void)replicate(x); });
-      all_on(lane().space(), [&] { (void)sort<"ij", 'j'>(x); });
-      all_on(lane().space(), [&] { (void)zeros_like(x); });
-      all_on(lane().space(), [&] { (void)roll<0>(x, 1); });
-      all_on(lane().space(), [&] { (void)async([&] { return reshard<P<data, _>>(x); }).wait(); });
+      all_on(detail::lane().space(), [&] { (void)einsum<"ij,jk->ik">(x, w); });
+      all_on(detail::lane().space(), [&] { (void)sin(x); });
+      all_on(detail::lane().space(), [&] { (void)sum<"ij->j">(x); });
+      all_on(detail::lane().space(), [&] { (void)replicate(x); });
+      all_on(detail::lane().space(), [&] { (void)sort<"ij", 'j'>(x); });
+      all_on(detail::lane().space(), [&] { (void)zeros_like(x); });
+      all_on(detail::lane().space(), [&] { (void)roll<0>(x, 1); });
+      all_on(detail::lane().space(),
+             [&] { (void)async([&] { return reshard<P<data, _>>(x); }).wait(); });
     };
     {
       const auto there = mesh.on(space);
-      CHECK(lane().space() == space);
+      CHECK(detail::lane().space() == space);
       work();
     }
-    CHECK(lane().space() == KernelSpace());
+    CHECK(detail::lane().space() == KernelSpace());
     work();
     (void)to_host(x);
   });
@@ -185,7 +186,7 @@ TEST_CASE("an operator waits for the instance that wrote its operand, and for no
     const KernelSpace a = support::instance(mesh.process(), 1);
     const KernelSpace b = support::instance(mesh.process(), 2);
     const auto x = full<Real<data>>(mesh, {8}, 1);
-    lane().wait();
+    detail::lane().wait();
     const auto waiting = [](const auto& space) {
       if constexpr (requires { space.waiting(); })
         return space.waiting() > 0;

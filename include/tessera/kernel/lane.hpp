@@ -4,9 +4,9 @@
 /// AllLanes: the instances of Kokkos's execution space on which kernels run. Lane 0 is the space's
 /// default instance. A thread launches its kernels on lane 0, or on the lane of its OnLane.
 ///
-///     const OnLane there(lane_of(KernelSpace()));    // this instance's lane: here lane 0 itself
-///     detail::copy(DType::f32, from, to, &box, 1);           // the instance's kernel
-///     lane().wait();                                 // `to` is written
+///     const detail::OnLane there(detail::lane_of(KernelSpace()));   // this instance's lane: here 0
+///     detail::copy(DType::f32, from, to, &box, 1);                  // the instance's kernel
+///     detail::lane().wait();                                        // `to` is written
 ///
 /// Laws: kernels of one lane run one after the other, in the order in which they are launched;
 /// kernels of two lanes run in any order. lane_of(x) is one object for all equal instances, until
@@ -40,6 +40,7 @@ using KernelMemory = KernelSpace::memory_space;
 inline constexpr bool kernels_on_host =
     std::is_same_v<KernelSpace, Kokkos::DefaultHostExecutionSpace>;
 
+namespace detail {
 /// An instance, and what is made once for it.
 class Lane {
  public:
@@ -78,8 +79,6 @@ class Lane {
 
 /// The most lanes of a program.
 inline constexpr int max_lanes = 64;
-
-namespace detail {
 
 /// All lanes of the program, by number. They end when Kokkos is finalized.
 class AllLanes {
@@ -123,8 +122,6 @@ class AllLanes {
 
 inline constinit thread_local Lane* lane_of_thread = nullptr;  ///< null: lane 0
 
-}  // namespace detail
-
 /// Returns the lane of an instance. Throws UsageError when there would be more than max_lanes.
 inline Lane& lane_of(const KernelSpace& instance) { return detail::AllLanes::all().of(instance); }
 
@@ -146,5 +143,6 @@ class [[nodiscard]] OnLane {
  private:
   Lane* before_;
 };
+}  // namespace detail
 
 }  // namespace tessera

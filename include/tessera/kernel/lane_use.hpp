@@ -6,8 +6,8 @@
 ///
 ///     detail::LaneUse use;
 ///     use.write();        // this lane's kernels are about to write the memory
-///     const OnLane there(lane_of(KernelSpace()));
-///     use.read();         // waits, unless that was this lane
+///     const detail::OnLane there(detail::lane_of(KernelSpace()));
+///     use.read();  // waits, unless that was this detail::lane
 ///
 /// Laws: a lane that reads waits for other lanes that write, a lane that writes for all others that
 /// use the memory; a lane never waits for itself. On a host backend nothing is noted, since nobody

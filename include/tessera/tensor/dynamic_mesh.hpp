@@ -71,11 +71,11 @@ class DynamicMesh {
   }
   bool takes_part() const { return !core()->absent(); }
   /// As ProcessMesh::on.
-  template <class Space> OnLane on(const Space& instance) const {
+  template <class Space> detail::OnLane on(const Space& instance) const {
     static_assert(std::is_same_v<Space, KernelSpace>,
                   "[tessera] kernels run in Kokkos's default execution space; give an instance of "
                   "that one");
-    return OnLane(lane_of(instance));
+    return detail::OnLane(detail::lane_of(instance));
   }
 
  private:

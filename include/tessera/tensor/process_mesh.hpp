@@ -74,11 +74,11 @@ template <class M> class ProcessMesh {
   /// Operators on other instances that need the results wait for them, and so do the calls of the
   /// host (to_host, files). The instance is kept until Kokkos is finalized. Communication: none.
   /// Throws UsageError for more than max_lanes instances.
-  template <class Space> OnLane on(const Space& instance) const {
+  template <class Space> detail::OnLane on(const Space& instance) const {
     static_assert(std::is_same_v<Space, KernelSpace>,
                   "[tessera] kernels run in Kokkos's default execution space; give an instance of "
                   "that one");
-    return OnLane(lane_of(instance));
+    return detail::OnLane(detail::lane_of(instance));
   }
 
  private:

@@ -62,7 +62,7 @@ template <> struct Derivative<fn::Reciprocal, 0> : SlopeBy<fn::NegativeSquare, r
 template <> struct Derivative<fn::NegativeReciprocal, 0> : SlopeBy<fn::Square, reads_result> {};
 template <> struct Derivative<fn::NegativeSquare, 0> : SlopeBy<fn::Multiple<-2>, 0> {};
 template <> struct Derivative<fn::Square, 0> : SlopeBy<fn::Multiple<2>, 0> {};
-template <int Factor> struct Derivative<fn::Multiple<Factor>, 0> : WholeSlope<Factor> {};
+template <int Factor> struct Derivative<fn::Multiple<Factor>, 0> : detail::WholeSlope<Factor> {};
 template <> struct Derivative<fn::Scale, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{};

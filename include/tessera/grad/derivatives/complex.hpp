@@ -100,27 +100,30 @@ struct ByAngleByNumber {
 };
 }  // namespace fn
 
+namespace detail {
 /// The base of pulls by a functor D of the cotangent and the values that are named.
 template <class D, int... Values> struct PulledBy {
   static constexpr Reads reads{Values...};
   template <class F> KOKKOS_FORCEINLINE_FUNCTION static D of(const F&) { return {}; }
 };
-template <> struct Pulled<fn::Real, 0> : PulledBy<fn::FromReal> {};
-template <> struct Pulled<fn::Imag, 0> : PulledBy<fn::FromImag> {};
-template <> struct Pulled<fn::Conj, 0> : PulledBy<fn::Conj> {};
-template <> struct Pulled<fn::MakeComplex, 0> : PulledBy<fn::Real> {};
-template <> struct Pulled<fn::MakeComplex, 1> : PulledBy<fn::NegativeImag> {};
-template <> struct Pulled<fn::FromReal, 0> : PulledBy<fn::Real> {};
-template <> struct Pulled<fn::FromImag, 0> : PulledBy<fn::Imag> {};
-template <> struct Pulled<fn::FromNegativeImag, 0> : PulledBy<fn::NegativeImag> {};
-template <> struct Pulled<fn::NegativeImag, 0> : PulledBy<fn::FromNegativeImag> {};
-template <> struct Pulled<fn::BySize, 0> : PulledBy<fn::BySizeByGradient, 1, 2> {};
-template <> struct Pulled<fn::BySize, 1> : PulledBy<fn::BySizeByNumber, 0, 2> {};
-template <> struct Pulled<fn::BySize, 2> : PulledBy<fn::BySizeBySize, 0, 1, 2> {};
-template <> struct Pulled<fn::ByAngle, 0> : PulledBy<fn::ByAngleByGradient, 1> {};
-template <> struct Pulled<fn::ByAngle, 1> : PulledBy<fn::ByAngleByNumber, 0, 1> {};
-template <> struct Pulled<fn::Arg, 0> : PulledBy<fn::ByAngle, 0> {};
+}  // namespace detail
+
+template <> struct Pulled<fn::Real, 0> : detail::PulledBy<fn::FromReal> {};
+template <> struct Pulled<fn::Imag, 0> : detail::PulledBy<fn::FromImag> {};
+template <> struct Pulled<fn::Conj, 0> : detail::PulledBy<fn::Conj> {};
+template <> struct Pulled<fn::MakeComplex, 0> : detail::PulledBy<fn::Real> {};
+template <> struct Pulled<fn::MakeComplex, 1> : detail::PulledBy<fn::NegativeImag> {};
+template <> struct Pulled<fn::FromReal, 0> : detail::PulledBy<fn::Real> {};
+template <> struct Pulled<fn::FromImag, 0> : detail::PulledBy<fn::Imag> {};
+template <> struct Pulled<fn::FromNegativeImag, 0> : detail::PulledBy<fn::NegativeImag> {};
+template <> struct Pulled<fn::NegativeImag, 0> : detail::PulledBy<fn::FromNegativeImag> {};
+template <> struct Pulled<fn::BySize, 0> : detail::PulledBy<fn::BySizeByGradient, 1, 2> {};
+template <> struct Pulled<fn::BySize, 1> : detail::PulledBy<fn::BySizeByNumber, 0, 2> {};
+template <> struct Pulled<fn::BySize, 2> : detail::PulledBy<fn::BySizeBySize, 0, 1, 2> {};
+template <> struct Pulled<fn::ByAngle, 0> : detail::PulledBy<fn::ByAngleByGradient, 1> {};
+template <> struct Pulled<fn::ByAngle, 1> : detail::PulledBy<fn::ByAngleByNumber, 0, 1> {};
+template <> struct Pulled<fn::Arg, 0> : detail::PulledBy<fn::ByAngle, 0> {};
 /// Of complex numbers; the derivative of the size of real ones is in arithmetic.hpp.
-template <> struct Pulled<fn::Abs, 0> : PulledBy<fn::BySize, 0, reads_result> {};
+template <> struct Pulled<fn::Abs, 0> : detail::PulledBy<fn::BySize, 0, reads_result> {};
 
 }  // namespace tessera

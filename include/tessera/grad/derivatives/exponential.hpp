@@ -150,6 +150,6 @@ struct Derivative<fn::SigmoidOfDifference, 1> : SlopeBy<fn::SigmoidSlope<-1>, re
 template <int Factor>
 struct Derivative<fn::SigmoidSlope<Factor>, 0> : SlopeBy<fn::SigmoidCurvature<Factor>, 0> {};
 template <int Factor>
-struct Derivative<fn::SigmoidCurvature<Factor>, 0> : WholeSlope<-2 * Factor> {};
+struct Derivative<fn::SigmoidCurvature<Factor>, 0> : detail::WholeSlope<-2 * Factor> {};
 
 }  // namespace tessera

@@ -32,6 +32,7 @@ template <class T> struct Constant {
 
 template <> struct Derivative<fn::Same, 0> : UnitSlope {};
 
+namespace detail {
 /// The base of derivatives that are a whole number.
 template <int Value> struct WholeSlope {
   static constexpr Slope slope = Slope::function;
@@ -40,5 +41,6 @@ template <int Value> struct WholeSlope {
     return fn::Constant<double>{Value};
   }
 };
+}  // namespace detail
 
 }  // namespace tessera

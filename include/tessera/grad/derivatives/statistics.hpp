@@ -36,8 +36,8 @@ struct HalfQuotientSlope : detail::OfValues<HalfQuotientSlope> {
 };
 }  // namespace fn
 
-template <> struct Derivative<fn::TwiceDistance, 0> : WholeSlope<2> {};
-template <> struct Derivative<fn::TwiceDistance, 1> : WholeSlope<-2> {};
+template <> struct Derivative<fn::TwiceDistance, 0> : detail::WholeSlope<2> {};
+template <> struct Derivative<fn::TwiceDistance, 1> : detail::WholeSlope<-2> {};
 template <> struct Derivative<detail::SquaredSize, 0> : SlopeBy<fn::Multiple<2>, 0> {};
 template <> struct Derivative<detail::Size, 0> : SlopeBy<fn::Sign, 0> {};
 template <> struct Derivative<detail::ExpBelow, 0> : SlopeBy<fn::Same, reads_result> {};

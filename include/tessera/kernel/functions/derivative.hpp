@@ -101,6 +101,7 @@ template <class F, int I> struct OwnDerivative {
 };
 }  // namespace fn
 
+namespace detail {
 /// F has a derivative of its own, for elements T.
 template <class F, class... T>
 concept BringsDerivative = detail::OwnByOperand<F, 0, T...> || detail::OwnOfOne<F, T...>;
@@ -114,5 +115,6 @@ template <class F>
 concept StopsGradients = requires {
   requires F::slope == Slope::zero;
 };
+}  // namespace detail
 
 }  // namespace tessera

@@ -22,13 +22,14 @@ struct RoutingDraw {
   bool operator==(const RoutingDraw&) const = default;
 };
 
+namespace detail {
 /// Returns a number in [0, 1) for the token that is number `token` of all groups' tokens.
 KOKKOS_INLINE_FUNCTION double routing_number(const RoutingDraw& draw, Index token) {
-  const detail::PhiloxWords of_step = detail::random_words(draw.step, 3, draw.seed);
-  const detail::PhiloxWords words =
-      detail::random_words(token, 4, detail::join_words(of_step.word[0], of_step.word[1]));
-  return detail::unit_interval(detail::join_words(words.word[0], words.word[1]));
+  const PhiloxWords of_step = random_words(draw.step, 3, draw.seed);
+  const PhiloxWords words = random_words(token, 4, join_words(of_step.word[0], of_step.word[1]));
+  return unit_interval(join_words(words.word[0], words.word[1]));
 }
+}  // namespace detail
 
 namespace fn {
 
@@ -64,7 +65,8 @@ struct SecondPosition {
   KOKKOS_FUNCTION std::int64_t operator()(const GlobalIndex& token, std::int32_t before,
                                           std::int32_t first_choices, T weight) const {
     const std::int64_t place = std::int64_t{before} + first_choices;
-    const bool drawn = 2 * static_cast<double>(weight) > routing_number(draw, token.linear());
+    const bool drawn =
+        2 * static_cast<double>(weight) > detail::routing_number(draw, token.linear());
     return place < capacity && drawn ? place : -1;
   }
 };
@@ -161,7 +163,8 @@ struct Margin {
                                     T weight) const {
     const double a = static_cast<double>(first), b = static_cast<double>(second);
     const double c = static_cast<double>(third);
-    const double drawn = 2 * static_cast<double>(weight) - routing_number(draw, token.linear());
+    const double drawn =
+        2 * static_cast<double>(weight) - detail::routing_number(draw, token.linear());
     const double between = a - b < b - c ? a - b : b - c, size = drawn < 0 ? -drawn : drawn;
     return between < size ? between : size;
   }
