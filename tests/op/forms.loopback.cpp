@@ -888,7 +888,8 @@ TEST_CASE("every kind of operator is in the table of forms") {
   std::vector<OperatorKind> kinds = kinds_of(TESSERA_OPERATORS);
 #undef OPERATOR
   CHECK(kinds.size() > 20);
-  for (const OperatorName* name : tessera::detail::OperatorNames::all) kinds.push_back(*name);
+  for (const detail::OperatorName* name : tessera::detail::OperatorNames::all)
+    kinds.push_back(*name);
   std::set<std::string_view> there, wanted;
   for (const Row& row : table()) there.insert(name_of(row.kind));
   for (const OperatorKind kind : kinds) {

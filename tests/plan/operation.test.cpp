@@ -448,21 +448,21 @@ TEST_CASE("what is broken is explained with its facts") {
   const TensorDescs operands{x, {DType::f32, {17, 24}, w.sharding}};
   const Verdict v = Operation(op).check(operands);
   CHECK(v.rule == Rule::extents_agree);
-  CHECK(OperationView(op).explain(v, operands, names).find("k is 18 in operand 1") !=
+  CHECK(detail::OperationView(op).explain(v, operands, names).find("k is 18 in operand 1") !=
         std::string::npos);
-  CHECK(OperationView(op).text(names) == " to P<data,model>");
+  CHECK(detail::OperationView(op).text(names) == " to P<data,model>");
   const Slice part{{0, 2}, {4, 6}, {}};
-  CHECK(OperationView(ops::Slice{{{part}}, both}).text(names) ==
+  CHECK(detail::OperationView(ops::Slice{{{part}}, both}).text(names) ==
         " start 0x2, limit 4x6 to P<data,model>");
-  CHECK(OperationView(ops::Roll{{5, 1}, both}).text(names) ==
+  CHECK(detail::OperationView(ops::Roll{{5, 1}, both}).text(names) ==
         " by 5, dimension 1 to P<data,model>");
-  CHECK(OperationView(ops::Concatenate{{1, {std::nullopt, part}}, both}).text(names) ==
+  CHECK(detail::OperationView(ops::Concatenate{{1, {std::nullopt, part}}, both}).text(names) ==
         " dimension 1, operand 2, start 0x2, limit 4x6 to P<data,model>");
 }
 
 TEST_CASE("broken rules of indices and windows say their numbers, and whose they are") {
   const AxisNames names{"data", "model"};
-  const auto said = [&](OperationView op, const TensorDescs& operands) {
+  const auto said = [&](detail::OperationView op, const TensorDescs& operands) {
     return op.explain(op.check(operands), operands, names);
   };
   const ops::Scatter scatter{
@@ -484,6 +484,6 @@ TEST_CASE("broken rules of indices and windows say their numbers, and whose they
         std::string::npos);
   CHECK(said(update, {x, {DType::f32, {11, 3}, both}})
             .find("along i the tensor has 12 elements and the update 11;") == 0);
-  CHECK(OperationView(ops::OneHot{parse("bsv->bsv"), 'v', DType::f32, 9, three}).text(names) ==
-        " extent 9 to P<data,_,model>");
+  CHECK(detail::OperationView(ops::OneHot{parse("bsv->bsv"), 'v', DType::f32, 9, three})
+            .text(names) == " extent 9 to P<data,_,model>");
 }

@@ -696,7 +696,7 @@ TEST_CASE("what is wrong with extents and places is said with the numbers") {
   const auto says = [](const auto& op, const TensorDescs& x, Rule rule, const char* part) {
     const Verdict v = op.check(x);
     CHECK(v.rule == rule);
-    const std::string text = OperationView(op).explain(v, x, axis_names(1));
+    const std::string text = detail::OperationView(op).explain(v, x, axis_names(1));
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
   };

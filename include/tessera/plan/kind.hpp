@@ -14,15 +14,16 @@
 
 namespace tessera {
 
+namespace detail {
 /// The name of a kind, as plans print it.
 struct OperatorName {
   std::string_view text;
   std::uint64_t number = 0;                                ///< in digests
   constexpr OperatorName(const char* name) : text(name) {  // NOLINT: a text is a name
-    for (const char letter : text)
-      number = detail::stirred(number, static_cast<unsigned char>(letter));
+    for (const char letter : text) number = stirred(number, static_cast<unsigned char>(letter));
   }
 };
+}  // namespace detail
 
 /// The kinds that others ask for by name.
 #define TESSERA_OPERATOR_KINDS(KIND)                 \
@@ -63,13 +64,13 @@ struct OperatorName {
 
 class OperatorKind {
  public:
-  constexpr OperatorKind(const OperatorName& name) : named(&name) {}  // NOLINT: a name is a kind
+  constexpr OperatorKind(const detail::OperatorName& name) : named(&name) {}  // NOLINT: a name
 #define TESSERA_KIND(kind, text) static const OperatorKind kind;
   TESSERA_OPERATOR_KINDS(TESSERA_KIND)
 #undef TESSERA_KIND
   constexpr bool operator==(const OperatorKind&) const = default;
 
-  const OperatorName* named;  ///< public, so that a kind may be a template's argument
+  const detail::OperatorName* named;  ///< public, so that a kind may be a template's argument
 };
 /// Returns the name as plans print it: "einsum".
 constexpr std::string_view name_of(OperatorKind kind) { return kind.named->text; }

@@ -41,6 +41,8 @@
 
 namespace tessera {
 
+class Operation;
+
 namespace detail {
 class AdjointBuilder;
 using MakeAdjoint = void (*)(const void* op, AdjointBuilder& build);
@@ -167,14 +169,12 @@ const OperationTable TableOf<Op>::value{
         return nullptr;
     },
     &adjoint_of_operation<Op>};
-}  // namespace detail
 
 /// A view of an operator of any kind, which lives elsewhere. Calls pass operators in this form.
 class OperationView {
  public:
   template <OperationStruct Op>
-  OperationView(const Op& op)
-      : table_(&detail::TableOf<Op>::value), op_(&op) {}  // NOLINT: as a reference
+  OperationView(const Op& op) : table_(&TableOf<Op>::value), op_(&op) {}  // NOLINT: as a reference
 
   OperatorKind kind() const { return table_->kind(op_); }
   /// Returns its name in messages: "einsum", "sum".
@@ -200,33 +200,34 @@ class OperationView {
   /// Returns the sharding that it states for its result; null where it states none.
   const Sharding* stated() const { return table_->stated(const_cast<void*>(op_)); }
   /// Makes its adjoint, if the program knows it; returns whether it does.
-  bool make_adjoint(detail::AdjointBuilder& build) const {
+  bool make_adjoint(AdjointBuilder& build) const {
     if (*table_->adjoint != nullptr) (*table_->adjoint)(op_, build);
     return *table_->adjoint != nullptr;
   }
   /// Returns the struct, if it is of this kind.
   template <OperationStruct Op> const Op* get_if() const {
-    return table_ == &detail::TableOf<Op>::value ? static_cast<const Op*>(op_) : nullptr;
+    return table_ == &TableOf<Op>::value ? static_cast<const Op*>(op_) : nullptr;
   }
   bool operator==(const OperationView& other) const {
     return table_ == other.table_ && (op_ == other.op_ || table_->equal(op_, other.op_));
   }
 
-  OperationView(const detail::OperationTable* table, const void* op) : table_(table), op_(op) {}
+  OperationView(const OperationTable* table, const void* op) : table_(table), op_(op) {}
 
  private:
-  friend class Operation;
-  const detail::OperationTable* table_;
+  friend class tessera::Operation;
+  const OperationTable* table_;
   const void* op_;
 };
+}  // namespace detail
 
 /// An operator of any kind, as a value. Copies of large ones share their contents, which never
 /// change.
 class Operation {
  public:
-  template <OperationStruct Op>
-  Operation(const Op& op) : Operation(OperationView(op)) {}  // NOLINT: a value of any kind
-  explicit Operation(const OperationView& view) : table_(view.table_) {
+  template <detail::OperationStruct Op>
+  Operation(const Op& op) : Operation(detail::OperationView(op)) {}  // NOLINT: a value of any kind
+  explicit Operation(const detail::OperationView& view) : table_(view.table_) {
     if (table_->size <= sizeof(small_)) {
       std::memcpy(small_, view.op_, table_->size);
     } else {
@@ -235,8 +236,8 @@ class Operation {
       large_ = copy;
     }
   }
-  operator OperationView() const { return view(); }  // NOLINT: as the struct itself
-  OperationView view() const {
+  operator detail::OperationView() const { return view(); }  // NOLINT: as the struct itself
+  detail::OperationView view() const {
     return {table_, large_ != nullptr ? static_cast<const void*>(large_.get()) : small_};
   }
 

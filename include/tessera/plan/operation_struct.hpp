@@ -32,6 +32,7 @@ struct Planning {
       nullptr;  ///< keeps the boxes that the plan views; must live as long as the plan
 };
 
+namespace detail {
 /// The requirements on every kind of operator. (It uses the compiler's own trait, because the
 /// standard library's instantiates eighteen more classes for each kind.)
 template <class Op>
@@ -41,11 +42,10 @@ concept OperationStruct = __is_trivially_copyable(Op) &&
   { op.check(operands) } -> std::same_as<Verdict>;
   { op.results(operands) } -> std::same_as<TensorDescs>;
   { op.plan(operands, on) } -> std::same_as<Plan>;
-  op.members(detail::AddMember{std::declval<detail::Digest&>()});
+  op.members(AddMember{std::declval<Digest&>()});
   { op == op } -> std::convertible_to<bool>;
 };
 
-namespace detail {
 constexpr void add_to(Digest& digest, const Terms& terms) {
   add_to(digest, terms.operands);
   add_to(digest, terms.result);
@@ -135,7 +135,7 @@ constexpr PlanOptions stand_in_options(const Contract& contract) {
 /// Returns the communication, on `mesh`, of the plan that keeps `contract`, if there is one; else
 /// of the plan with the fewest breaches. Only names matter, not the extents of the operands.
 /// Preconditions: the verdict is ok.
-template <OperationStruct Op>
+template <detail::OperationStruct Op>
 constexpr Contract needs(const Op& op, const TensorDescs& operands, const MeshShape& mesh,
                          const Contract& contract) {
   const PlanOptions options = detail::stand_in_options(contract);
@@ -148,7 +148,7 @@ constexpr Contract needs(const Op& op, const TensorDescs& operands, const MeshSh
 }
 
 /// The same for operands of float with these shardings.
-template <OperationStruct Op>
+template <detail::OperationStruct Op>
 constexpr Contract needs(const Op& op, const Shardings& operands, const MeshShape& mesh,
                          const Contract& contract) {
   TensorDescs descs;

@@ -108,10 +108,10 @@ struct Step {
   Loop loop;  ///< for a contract step that is made in rounds, and communicates between them
   std::int64_t cost = 0;  ///< picoseconds by the machine model, on process 0
 
-  template <class V> constexpr bool is() const { return kind == step_kind<V>; }
+  template <class V> constexpr bool is() const { return kind == detail::step_kind<V>; }
   /// Returns its verb. Precondition: is<V>().
   template <class V> constexpr V as() const { return detail::unpacked<V>(settings); }
-  constexpr void set(const AnyVerb& verb) {
+  constexpr void set(const detail::AnyVerb& verb) {
     kind = verb.kind;
     settings = verb.settings;
   }

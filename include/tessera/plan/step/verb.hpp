@@ -44,6 +44,7 @@ enum class Operations : std::uint8_t {
   own    ///< its flops()
 };
 
+namespace detail {
 /// The facts of a verb.
 struct VerbFacts {
   std::string_view name;  ///< as plans print it
@@ -53,24 +54,25 @@ struct VerbFacts {
   Index (*flops)(const Plan&, const Step&, const Coordinates&) = nullptr;
   Index (*scratch)(const Plan&, const Step&, const Coordinates&) = nullptr;
   void (*work)(const Plan&, const Step&, const Coordinates&, KernelCall&) = nullptr;
-  detail::RunKernel* run = nullptr;
+  RunKernel* run = nullptr;
 };
+}  // namespace detail
 
 /// Which verb a step has; none, where it has not been told. So a step can be made in code for
 /// devices, which may not have the address of a variable of the host.
 class StepKind {
  public:
   constexpr StepKind() = default;
-  constexpr explicit StepKind(const VerbFacts& facts) : facts_(&facts) {}
+  constexpr explicit StepKind(const detail::VerbFacts& facts) : facts_(&facts) {}
   static const StepKind slice, copy, communicate, permute, diagonal, contract, reduce, map, round,
       widen, convolve;
 
   /// Returns the facts of the verb. Precondition: there is one.
-  constexpr const VerbFacts& verb() const { return *facts_; }
+  constexpr const detail::VerbFacts& verb() const { return *facts_; }
   constexpr bool operator==(const StepKind&) const = default;
 
  private:
-  const VerbFacts* facts_ = nullptr;
+  const detail::VerbFacts* facts_ = nullptr;
 };
 /// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) { return kind.verb().name; }
@@ -139,19 +141,19 @@ template <class V> constexpr VerbFacts made_facts() {
   return facts;
 }
 template <class V> inline constexpr VerbFacts facts_of_verb = made_facts<V>();
-}  // namespace detail
 
-template <class V> inline constexpr StepKind step_kind{detail::facts_of_verb<V>};
+template <class V> inline constexpr StepKind step_kind{facts_of_verb<V>};
 
 /// A verb of any type.
 struct AnyVerb {
   StepKind kind;
-  detail::VerbSettings settings;
+  VerbSettings settings;
   template <class V> constexpr AnyVerb(const V& verb) : kind(step_kind<V>) {  // NOLINT: any verb
     int k = 0;
-    if constexpr (!__is_empty(V)) V::members(verb, detail::PackSetting{settings, k});
+    if constexpr (!__is_empty(V)) V::members(verb, PackSetting{settings, k});
   }
 };
+}  // namespace detail
 
 namespace step {
 struct Slice : Verb {
@@ -209,16 +211,16 @@ struct Convolve : Verb {
 };
 }  // namespace step
 
-inline constexpr StepKind StepKind::slice = step_kind<step::Slice>;
-inline constexpr StepKind StepKind::copy = step_kind<step::Copy>;
-inline constexpr StepKind StepKind::communicate = step_kind<step::Communicate>;
-inline constexpr StepKind StepKind::permute = step_kind<step::Permute>;
-inline constexpr StepKind StepKind::diagonal = step_kind<step::Diagonal>;
-inline constexpr StepKind StepKind::contract = step_kind<step::Contract>;
-inline constexpr StepKind StepKind::reduce = step_kind<step::Reduce>;
-inline constexpr StepKind StepKind::map = step_kind<step::Map>;
-inline constexpr StepKind StepKind::round = step_kind<step::Round>;
-inline constexpr StepKind StepKind::widen = step_kind<step::Widen>;
-inline constexpr StepKind StepKind::convolve = step_kind<step::Convolve>;
+inline constexpr StepKind StepKind::slice = detail::step_kind<step::Slice>;
+inline constexpr StepKind StepKind::copy = detail::step_kind<step::Copy>;
+inline constexpr StepKind StepKind::communicate = detail::step_kind<step::Communicate>;
+inline constexpr StepKind StepKind::permute = detail::step_kind<step::Permute>;
+inline constexpr StepKind StepKind::diagonal = detail::step_kind<step::Diagonal>;
+inline constexpr StepKind StepKind::contract = detail::step_kind<step::Contract>;
+inline constexpr StepKind StepKind::reduce = detail::step_kind<step::Reduce>;
+inline constexpr StepKind StepKind::map = detail::step_kind<step::Map>;
+inline constexpr StepKind StepKind::round = detail::step_kind<step::Round>;
+inline constexpr StepKind StepKind::widen = detail::step_kind<step::Widen>;
+inline constexpr StepKind StepKind::convolve = detail::step_kind<step::Convolve>;
 
 }  // namespace tessera
