@@ -32,7 +32,7 @@ Cost price_of(const Program& program, Objective objective) {
     if (!e.operation->check(descs).ok()) return infeasible;
     const Plan plan = e.operation->plan(descs, {program.mesh, 0, options});
     if (!(plan.result_desc() == program.tensor(e.result).desc)) return infeasible;
-    cost = add_costs(cost, price_of(plan, objective));
+    cost = detail::add_costs(cost, price_of(plan, objective));
   }
   return cost;
 }
@@ -91,15 +91,15 @@ Least least_of_all(const Choice& choice) {
         cost = infeasible;
         break;
       }
-      cost =
-          add_costs(cost, price_of(op.plan(descs, {program.mesh, 0, options}), choice.objective));
+      cost = detail::add_costs(
+          cost, price_of(op.plan(descs, {program.mesh, 0, options}), choice.objective));
       how += "  " + e.label + " " + to_string(out, program.names()) + "\n";
       const TensorDescs made = op.view().results(descs);
       for (int k = 0; k < e.also.size(); ++k) {  // further results are brought home
         const Sharding& home = shardings[static_cast<std::size_t>(e.also[k])];
         if (made[k + 1].sharding == home) continue;
         const Operation move = ops::Reshard{home};
-        cost = add_costs(
+        cost = detail::add_costs(
             cost, price_of(move.plan({made[k + 1]}, {program.mesh, 0, options}), choice.objective));
       }
     }

@@ -145,13 +145,13 @@ TEST_CASE("Networks refuse what makes no sense, and say what does") {
   CHECK(error_of([&] {
           network.add_usage(0, -1, 1, {1, 1});
         }).find("times begin at 0") != std::string::npos);
-  CHECK(error_of([&] { network.add_variable({most_cost + 1}); }).find("at most 2^60") !=
+  CHECK(error_of([&] { network.add_variable({detail::most_cost + 1}); }).find("at most 2^60") !=
         std::string::npos);
   CHECK(error_of([&] { solve(network, {.previous = {0}}); }).find("one for each") !=
         std::string::npos);
   CHECK(error_of([&] {
           solve(network, {.previous = {0, 3}});
         }).find("value 3") != std::string::npos);
-  network.add_variable({most_cost, 0});
+  network.add_variable({detail::most_cost, 0});
   CHECK(error_of([&] { solve(network); }).find("divide them") != std::string::npos);
 }

@@ -66,7 +66,7 @@ template <class M> class Parameters {
   Tensor tensor(const Extents& extents, const Initializer& initial, Where where = Where::here()) {
     using T = typename Tensor::value_type;
     [[maybe_unused]] const std::uint64_t number = made_++;
-    const auto made = [&](const MapKernel& kernel, std::string_view label) {
+    const auto made = [&](const detail::MapKernel& kernel, std::string_view label) {
       const detail::CallSite site{label, where};
       if constexpr (Tensor::open)
         if (shardings_ != nullptr)

@@ -15,39 +15,34 @@
 #include <tessera/run/plan_cache.hpp>
 #include <tessera/run/told_numbers.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
+
 struct PullBack;
-}  // namespace detail
 
 /// The type-erased kernels of a function that the user gives: run(context, map, out, inputs) for a
 /// map step, fold and scan for a running join, make for the block of a tensor of these extents;
 /// keep(context, nullptr) returns a copy of the function, and keep(nullptr, copy) ends that.
 struct MapKernel {
-  void (*run)(const void* context, const detail::LocalMap& map, void* out,
-              const void* const* in) = nullptr;
+  void (*run)(const void* context, const LocalMap& map, void* out, const void* const* in) = nullptr;
   const void* context = nullptr;
-  void (*fold)(const void* context, const detail::LocalScan& work, const void* from,
+  void (*fold)(const void* context, const LocalScan& work, const void* from, void* to) = nullptr;
+  void (*scan)(const void* context, const LocalScan& work, const void* from, const void* earlier,
                void* to) = nullptr;
-  void (*scan)(const void* context, const detail::LocalScan& work, const void* from,
-               const void* earlier, void* to) = nullptr;
   void* (*keep)(const void* context, void* copy) = nullptr;
   void (*make)(const void* context, const Box& block, const Extents& whole, void* out) = nullptr;
   /// Tells functions apart: one address for each type of function on elements of given types.
   const void* identity = nullptr;
   /// The derivative that the function brings (run/pull_back.hpp) by an operand of a map, or a
   /// function that the adjoint of a norm asks for (NormPull); null: it brings none.
-  detail::PullBack (*pull)(const void* context, int asked) = nullptr;
+  PullBack (*pull)(const void* context, int asked) = nullptr;
   /// Tells the function's numbers, which processes compare; null: it has none.
-  detail::TellNumbers numbers = nullptr;
+  TellNumbers numbers = nullptr;
   /// As run, where the first input is float: a product of half types, in its epilogue.
-  void (*run_wide)(const void* context, const detail::LocalMap& map, void* out,
+  void (*run_wide)(const void* context, const LocalMap& map, void* out,
                    const void* const* in) = nullptr;
   bool given_infinity = false;  ///< the caller gave the function an infinite number
   bool reads_index = false;     ///< the function knows the place of the result's block
 };
-
-namespace detail {
 
 class Started;
 
@@ -121,5 +116,4 @@ inline Extras changing(const TensorCore& x) {
   return extras;
 }
 
-}  // namespace detail
-}  // namespace tessera
+}  // namespace tessera::detail

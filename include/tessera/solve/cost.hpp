@@ -3,7 +3,7 @@
 /// @file
 /// Costs: 64-bit integers, and one value for what is not allowed.
 ///
-///     static_assert(add_costs(3, infeasible) == infeasible);
+///     static_assert(detail::add_costs(3, infeasible) == infeasible);
 ///
 /// Laws: sums of finite costs are exact; whatever is added to `infeasible`, it stays `infeasible`.
 #include <cstdint>
@@ -12,20 +12,22 @@ namespace tessera {
 
 using Cost = std::int64_t;
 
-/// What is not allowed. The finite costs of a network sum up to at most `most_cost` in magnitude,
-/// so that a sum of which one term is infeasible stays above `least_infeasible`, in any order of
-/// its terms.
+/// What is not allowed. The finite costs of a network sum up to at most 2^60 in magnitude, so
+/// that a sum of which one term is infeasible stays above 2^61, in any order of its terms.
 inline constexpr Cost infeasible = (Cost{1} << 62) - 1;
+
+namespace detail {
 inline constexpr Cost least_infeasible = Cost{1} << 61;
 inline constexpr Cost most_cost = Cost{1} << 60;
-
-/// Returns whether a cost is that of something that is allowed.
-constexpr bool is_feasible(Cost cost) { return cost < least_infeasible; }
 
 /// Returns the sum of two costs, infeasible where one of them is.
 constexpr Cost add_costs(Cost a, Cost b) {
   const Cost sum = a + b;
   return sum < infeasible ? sum : infeasible;
 }
+}  // namespace detail
+
+/// Returns whether a cost is that of something that is allowed.
+constexpr bool is_feasible(Cost cost) { return cost < detail::least_infeasible; }
 
 }  // namespace tessera

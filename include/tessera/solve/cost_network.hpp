@@ -81,7 +81,7 @@ class CostNetwork {
     check_size(costs.size(), values_of(variable), "an addition to costs", "the variable's domain");
     for (std::size_t i = 0; i < costs.size(); ++i) {
       Cost& cost = costs_[first_[variable] + i];
-      cost = counted(tessera::add_costs(cost, counted(costs[i])));
+      cost = counted(detail::add_costs(cost, counted(costs[i])));
     }
   }
   /// Adds a cost for each pair of values, (values of a) × (values of b), row by row. A pair may be
@@ -108,7 +108,7 @@ class CostNetwork {
     check(variable);
     check_size(amounts.size(), values_of(variable), "a usage", "the variable's domain");
     for (const Cost amount : amounts)
-      if (amount < 0 || amount > most_cost)
+      if (amount < 0 || amount > detail::most_cost)
         throw ShapeError("a usage of " + std::to_string(amount) +
                          "; usages lie between 0 and 2^60");
     if (begin < 0)
@@ -148,7 +148,7 @@ class CostNetwork {
                        std::to_string(wanted) + ", " + rule);
   }
   static Cost counted(Cost cost) {
-    if (is_feasible(cost) && (cost > most_cost || cost < -most_cost))
+    if (is_feasible(cost) && (cost > detail::most_cost || cost < -detail::most_cost))
       throw ShapeError(
           "a cost of " + std::to_string(cost) +
           "; finite costs are at most 2^60 in magnitude, and `infeasible` what is not allowed");
@@ -165,9 +165,9 @@ class CostNetwork {
 inline Cost cost_of(const CostNetwork& network, const Assignment& assignment) {
   Cost cost = 0;
   for (int v = 0; v < network.variables(); ++v)
-    cost = add_costs(cost, network.costs(v)[assignment[v]]);
+    cost = detail::add_costs(cost, network.costs(v)[assignment[v]]);
   for (const auto& pair : network.pairs())
-    cost = add_costs(
+    cost = detail::add_costs(
         cost,
         network.costs(pair)[static_cast<std::size_t>(assignment[pair.a]) * network.values(pair.b) +
                             assignment[pair.b]]);

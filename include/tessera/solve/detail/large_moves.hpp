@@ -168,7 +168,7 @@ inline Assignment LargeMoves::improved(const Assignment& assignment,
       const auto table = network_->costs(pair);
       const std::size_t columns = network_->costs(pair.b).size();
       for (std::size_t i = 0; i < sums.size(); ++i)
-        sums[i] = tessera::add_costs(
+        sums[i] = detail::add_costs(
             sums[i], pair.a == v
                          ? table[i * columns + static_cast<std::size_t>(assignment[other])]
                          : table[static_cast<std::size_t>(assignment[other]) * columns + i]);
