@@ -15,6 +15,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/run/detail/not_finite.hpp>
+#include <tessera/run/detail/start.hpp>
 #include <tessera/run/execute.hpp>
 #include <tessera/run/recording.hpp>
 #include <tessera/run/request.hpp>

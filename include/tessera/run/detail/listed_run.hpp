@@ -17,31 +17,6 @@
 
 namespace tessera::detail {
 
-/// Opens the layers of a path again, one within the other.
-class OpenAgain {
- public:
-  explicit OpenAgain(MeshCore& mesh) : mesh_(mesh) {}
-  OpenAgain(const OpenAgain&) = delete;
-  OpenAgain& operator=(const OpenAgain&) = delete;
-  ~OpenAgain() { close(); }
-  void open(const LayerPath* path) {
-    if (path == open_) return;
-    close();
-    open_ = path;
-    if (path == nullptr) return;
-    for (const std::string& name : path->names)
-      layers_.push_back(std::make_unique<Layer>(mesh_, name, path->where));
-  }
-
- private:
-  void close() {
-    while (!layers_.empty()) layers_.pop_back();  // the innermost first
-  }
-  MeshCore& mesh_;
-  const LayerPath* open_ = nullptr;
-  std::vector<std::unique_ptr<Layer>> layers_;
-};
-
 /// A move that is under way.
 struct Moving {
   int entry = 0;  ///< of the program
