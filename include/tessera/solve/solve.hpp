@@ -176,9 +176,9 @@ inline Solution solve(const CostNetwork& network, const SolveOptions& options = 
   stop.begin_phase(options.steps, 100);
   detail::Branching branching(incumbent, stop, options.table_entries);
   if (bound < incumbent.cost && divides) {
-    detail::Part whole{.reduced = root,
-                       .network = std::shared_ptr<const CostNetwork>(root, &reduced),
-                       .bound = bound};
+    detail::NetworkPart whole{.reduced = root,
+                              .network = std::shared_ptr<const CostNetwork>(root, &reduced),
+                              .bound = bound};
     whole.multipliers.assign(reduced.limits().size(), 0);
     for (int p = 0; p < timeline.points(); ++p)
       whole.multipliers[static_cast<std::size_t>(timeline.time(p))] =

@@ -35,14 +35,14 @@ class Branching {
 
   /// Once its steps have read many entries of the network, it looks no further for what is cheaper
   /// by fewer than `enough` thousandths.
-  Cost search(Part whole, Cost enough) {
+  Cost search(NetworkPart whole, Cost enough) {
     const std::uint64_t late = most_read / (1 + Narrowing::entries(*whole.network));
     add(std::move(whole));
     while (!open_.empty() && open_.front().part.bound < incumbent_->target()) {
       if (stop_->over()) return open_.front().part.bound;
       if (stop_->taken() >= late) incumbent_->enough = enough;
       std::ranges::pop_heap(open_, is_later);
-      Part part = std::move(open_.back().part);
+      NetworkPart part = std::move(open_.back().part);
       open_.pop_back();
       ++nodes_;
       if (narrowing_.narrow(part)) divide(std::move(part));
@@ -54,14 +54,14 @@ class Branching {
   static constexpr std::uint64_t most_read = std::uint64_t{1} << 28;
 
   struct Node {
-    Part part;
+    NetworkPart part;
     std::uint64_t number;
   };
   /// Of equal bounds, the part that was made last comes first.
   static bool is_later(const Node& a, const Node& b) {
     return a.part.bound != b.part.bound ? a.part.bound > b.part.bound : a.number < b.number;
   }
-  void add(Part part) {
+  void add(NetworkPart part) {
     open_.push_back({std::move(part), made_++});
     std::ranges::push_heap(open_, is_later);
   }
@@ -70,9 +70,9 @@ class Branching {
     int variable = -1;
     std::vector<char> first = {};
   };
-  static Division by_usage(const Part& part);
-  static Division by_cost(const Part& part);
-  void divide(Part part);
+  static Division by_usage(const NetworkPart& part);
+  static Division by_cost(const NetworkPart& part);
+  void divide(NetworkPart part);
 
   Incumbent* incumbent_;
   Stop* stop_;
@@ -83,7 +83,7 @@ class Branching {
 
 /// Of the pairs of a variable's values, the one whose payments differ most beyond twice by how much
 /// both are dearer than the bound.
-inline Branching::Division Branching::by_usage(const Part& part) {
+inline Branching::Division Branching::by_usage(const NetworkPart& part) {
   const CostNetwork& network = *part.network;
   Division found;
   Cost most = -infeasible, limit = 0;
@@ -108,7 +108,7 @@ inline Branching::Division Branching::by_usage(const Part& part) {
 }
 
 /// The cheapest value of the variable whose values differ most.
-inline Branching::Division Branching::by_cost(const Part& part) {
+inline Branching::Division Branching::by_cost(const NetworkPart& part) {
   const CostNetwork& network = *part.network;
   Division found;
   Cost most = -1;
@@ -132,14 +132,14 @@ inline Branching::Division Branching::by_cost(const Part& part) {
   return found;
 }
 
-inline void Branching::divide(Part part) {
+inline void Branching::divide(NetworkPart part) {
   Division division = by_usage(part);
   if (division.variable < 0) division = by_cost(part);
   if (division.variable < 0)
     return add(std::move(part));  // a single assignment: it is reduced to it
   const std::size_t first = part.network->first(division.variable);
   for (const char side : {char{1}, char{0}}) {
-    Part half = part;
+    NetworkPart half = part;
     Cost least = infeasible;
     for (std::size_t i = 0; i < division.first.size(); ++i)
       if (division.first[i] != side)

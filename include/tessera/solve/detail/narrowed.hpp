@@ -6,7 +6,7 @@
 /// made smaller and bounded again, as long as values go: soon it is small enough to be eliminated
 /// exactly.
 ///
-///     Part part{.reduced = root, .network = …, .allowed = …};
+///     NetworkPart part{.reduced = root, .network = …, .allowed = …};
 ///     if (Narrowing(incumbent, stop, entries).narrow(part)) { … an assignment that is better may be left … }
 ///
 /// The bound is that of an exact elimination with limits as prices (detail/relaxation.hpp), or of
@@ -52,7 +52,7 @@ struct Incumbent {
   }
 };
 
-struct Part {
+struct NetworkPart {
   std::shared_ptr<const Reduced> reduced;
   std::shared_ptr<const CostNetwork> network = {};  ///< the reduced one, or with its costs moved
   std::vector<char> allowed = {};                   ///< of all of its values
@@ -86,7 +86,7 @@ class Narrowing {
 
   /// Returns whether what is left of a part may have an assignment that costs less than the
   /// incumbent.
-  bool narrow(Part& part) {
+  bool narrow(NetworkPart& part) {
     for (int round = 0;; ++round) {
       if (!reduce(part)) return false;
       if (part.bound >= incumbent_->target()) return false;
@@ -102,7 +102,7 @@ class Narrowing {
       if (20 * left > 19 * all || round == 10 || stop_->over()) return true;
     }
   }
-  static Cost constant(const Part& part) { return part.reduced->constant(); }
+  static Cost constant(const NetworkPart& part) { return part.reduced->constant(); }
 
  private:
   /// The entries of all tables of an elimination that is made many times.
@@ -110,7 +110,7 @@ class Narrowing {
   static constexpr std::uint64_t passes = 60;
 
   /// Makes a part smaller and bounds it; returns false where nothing is left.
-  bool reduce(Part& part) {
+  bool reduce(NetworkPart& part) {
     part.reduced = std::make_shared<const Reduced>(part.reduced, *part.network, part.allowed);
     if (!part.reduced->feasible()) return false;
     const CostNetwork& network = part.reduced->network();
@@ -140,19 +140,19 @@ class Narrowing {
     return true;
   }
   /// Offers an assignment, once single changes make it better, if it keeps the limits.
-  void offer(const Part& part, const Timeline& timeline, const PairsOf& pairs,
+  void offer(const NetworkPart& part, const Timeline& timeline, const PairsOf& pairs,
              const Assignment& assignment) {
     Neighbourhood here(part.reduced->network(), timeline, pairs, assignment);
     if (!is_feasible(here.cost()) || !here.fits()) return;
     here.descend();
     incumbent_->offer(*part.reduced, here.assignment(), here.cost());
   }
-  void raise(Part& part, Cost bound) const {
+  void raise(NetworkPart& part, Cost bound) const {
     part.bound = std::max(part.bound, is_feasible(bound) ? bound + constant(part) : infeasible);
   }
   /// Subgradient steps, by halves where they lead nowhere; from the best multipliers each value's
   /// bound.
-  void bound_exactly(Part& part, const Timeline& timeline, const PairsOf& pairs,
+  void bound_exactly(NetworkPart& part, const Timeline& timeline, const PairsOf& pairs,
                      Relaxation& relaxation, std::vector<Cost>& multipliers) {
     const auto costs = part.reduced->network().all_costs();
     std::vector<Cost> best = multipliers, direction;
@@ -191,7 +191,7 @@ class Narrowing {
     operations_ += relaxation.tables().operations();
   }
   /// Offers what is cheapest at prices that rise until the limits are kept.
-  void offer_dearer(const Part& part, const Timeline& timeline, const PairsOf& pairs,
+  void offer_dearer(const NetworkPart& part, const Timeline& timeline, const PairsOf& pairs,
                     Relaxation& relaxation, const std::vector<Cost>& multipliers) {
     for (const int eighths : {9, 10, 12, 16, 24}) {
       std::vector<Cost> dearer = multipliers;
@@ -204,7 +204,7 @@ class Narrowing {
     }
   }
   /// The same by moved costs, which the part keeps.
-  void bound_by_moving(Part& part, const Timeline& timeline, const PairsOf& pairs,
+  void bound_by_moving(NetworkPart& part, const Timeline& timeline, const PairsOf& pairs,
                        std::vector<Cost>& multipliers) {
     const CostNetwork& network = part.reduced->network();
     Stop some = stop_->part(passes);
