@@ -113,9 +113,9 @@ set(comm_promises check complaint dry environment ledger loopback/loopback mesh_
     shared/setting transport wait)
 list(APPEND comm_promises detail/mesh_calls mpi/detail/environment mpi/detail/transport)  # which hold the bodies
 set(kernel_promises fill_index lane map/map_several use_element)
-set(plan_promises check/check_boxes check/shape_verdict check/verdict deduce equation kind loop move/memory operation operation_struct plan
-    plan_options process_classes region/region_transfer region/shape region/window_settings step/verb text work/contraction work/instruction
-    work/instruction_list work/instructions work/loop_work)
+set(plan_promises check/check_boxes check/shape_verdict check/verdict deduce equation kind loop operation operation_struct plan
+    plan_options process_classes region/shape region/window_settings step/verb text work/instruction
+    work/instruction_list work/instructions)
 
 set(wrong 0)
 macro(reject why)

@@ -3,7 +3,7 @@
 /// @file
 /// Who owns which block: arithmetic, without padding. Parts may be short or empty.
 ///
-///     split({0, 7}, 4, 3) == Interval{6, 7}            // 7 over 4 parts: 2, 2, 2, 1
+///     detail::split({0, 7}, 4, 3) == Interval{6, 7}    // 7 over 4 parts: 2, 2, 2, 1
 ///     block({7, 6}, Sharding{{0}, {}}, MeshShape{4}, coordinates)
 ///
 /// Laws: the parts of an interval are disjoint and cover it; several axes on one dimension nest,
@@ -15,17 +15,19 @@
 
 namespace tessera {
 
+namespace detail {
 /// Returns part `part` of an interval cut into `parts` blocks of ceil(size / parts).
 constexpr Interval split(Interval whole, Index parts, Index part) {
   const Index block = ceil_div(whole.size(), parts);
   return {min_of(whole.hi, whole.lo + part * block),
           min_of(whole.hi, whole.lo + (part + 1) * block)};
 }
+}  // namespace detail
 
 /// Returns the interval that the process at `at` owns of a dimension of extent n split over `axes`.
 constexpr Interval block(Index n, AxisList axes, const MeshShape& mesh, const Coordinates& at) {
   Interval result{0, n};
-  for (int i = 0; i < axes.size(); ++i) result = split(result, mesh[axes[i]], at[axes[i]]);
+  for (int i = 0; i < axes.size(); ++i) result = detail::split(result, mesh[axes[i]], at[axes[i]]);
   return result;
 }
 

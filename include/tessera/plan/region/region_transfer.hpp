@@ -18,15 +18,15 @@
 #include <tessera/plan/move/transfer.hpp>
 #include <tessera/plan/region/regroup.hpp>
 
-namespace tessera {
+namespace tessera::detail {
+
 /// Returns the number of elements of a piece.
-constexpr Index volume(const detail::RegionPiece& piece) {
+constexpr Index volume(const RegionPiece& piece) {
   Index product = 1;
-  for (const detail::Strand& s : piece) product = detail::saturating_mul(product, s.count);
+  for (const Strand& s : piece) product = saturating_mul(product, s.count);
   return product;
 }
 
-namespace detail {
 /// Visits, with `at` set to it, each process (varying in `free`) that needs some of `strand` in one
 /// dimension; visit(part of the strand).
 template <class Visit>
@@ -302,5 +302,5 @@ constexpr std::vector<PeerPiece> pieces_received(const Region& region, const Mes
   detail::sort_pieces(pieces);
   return pieces;
 }
-}  // namespace detail
-}  // namespace tessera
+
+}  // namespace tessera::detail
