@@ -31,7 +31,7 @@ namespace tessera {
 template <class M, class Make>
 auto born_as(const Choice& choice, std::string_view path, const ProcessMesh<M>& mesh,
              std::uint64_t seed, const Make& make, Where where = Where::here()) {
-  ParameterShardings shardings;
+  detail::ParameterShardings shardings;
   {
     Parameters<M> dry(detail::dry_mesh_of(mesh, -1), seed);
     dry.follow(shardings);

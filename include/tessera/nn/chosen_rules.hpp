@@ -32,10 +32,10 @@
 
 namespace tessera {
 
+namespace detail {
 /// In place of rules: the tensors of a model under it are the names of their dimensions.
 struct LogicalNames {};
 
-namespace detail {
 /// Returns a name as the source of a user of namespace tessera spells it.
 template <class Name> std::string source_name() {
   std::string name(full_type_name<Name>());
@@ -51,10 +51,10 @@ template <class... Names> struct NamedDimensions {
 };
 }  // namespace detail
 
-template <Element T, class M> struct Under<T, M, LogicalNames> {
+template <Element T, class M> struct Under<T, M, detail::LogicalNames> {
   using value_type = T;
   using mesh_type = M;
-  using rules = LogicalNames;
+  using rules = detail::LogicalNames;
   template <class... Names> using Tensor = detail::NamedDimensions<Names...>;
   template <Element U, class... Names> using Of = detail::NamedDimensions<Names...>;
 };

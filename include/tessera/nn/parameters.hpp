@@ -22,6 +22,7 @@
 
 namespace tessera {
 
+namespace detail {
 /// How the parameters lie whose types leave that open, in the order in which they are made.
 class ParameterShardings {
  public:
@@ -50,6 +51,7 @@ class ParameterShardings {
   std::vector<TensorCore> tensors_;
   std::vector<Sharding> shardings_;
 };
+}  // namespace detail
 
 template <class M> class Parameters {
  public:
@@ -57,9 +59,9 @@ template <class M> class Parameters {
 
   const ProcessMesh<M>& mesh() const { return mesh_; }
   /// Tells `made` of each parameter.
-  void follow(ParameterShardings& made) { made_now_ = &made; }
+  void follow(detail::ParameterShardings& made) { made_now_ = &made; }
   /// Makes parameters of types with Open entries as `shardings` say (nn/born_as.hpp).
-  void place(const ParameterShardings& shardings) { shardings_ = &shardings; }
+  void place(const detail::ParameterShardings& shardings) { shardings_ = &shardings; }
   /// Returns the next parameter. Throws ShapeError for a wrong number of extents, UsageError for a
   /// constant that is no element.
   template <TypedTensor Tensor>
@@ -89,8 +91,8 @@ template <class M> class Parameters {
  private:
   ProcessMesh<M> mesh_;
   std::uint64_t seed_, made_ = 0;
-  const ParameterShardings* shardings_ = nullptr;
-  ParameterShardings* made_now_ = nullptr;
+  const detail::ParameterShardings* shardings_ = nullptr;
+  detail::ParameterShardings* made_now_ = nullptr;
 };
 
 }  // namespace tessera
