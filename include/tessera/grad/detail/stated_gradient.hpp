@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/grad/tape.hpp>
 #include <tessera/op/call/operators.hpp>
 
