@@ -10,7 +10,7 @@
 ///     // using Chosen = LayerRules<AxisRule<logical::embed, data>, AxisRule<logical::hidden, model>>;
 ///
 /// The names of dimensions come from the layers' own source: a layer is a template of an Under, and
-/// under `LogicalNames` its tensors are the names of their dimensions.
+/// under `detail::LogicalNames` its tensors are the names of their dimensions.
 ///
 /// Laws: the text compiles where the mesh's axes and the names can be named; under it each weight
 /// has its chosen sharding, or a spec of its own in the text.
