@@ -17,6 +17,7 @@
 
 #include <tessera/op/call/call_options.hpp>
 #include <tessera/run/recording.hpp>
+#include <tessera/run/require_operands.hpp>
 #include <tessera/spec/open_sharding.hpp>
 
 namespace tessera {
