@@ -16,10 +16,12 @@
 #include <tessera/base/error.hpp>
 #include <tessera/program/choice.hpp>
 #include <tessera/program/choice/detail/free_tensors.hpp>
+#include <tessera/program/choice/detail/search.hpp>
 #include <tessera/program/choice/detail/table.hpp>
 
 namespace tessera::detail {
 
+// What program/choice/detail/search.hpp defines, which may include this header first.
 inline Choice chosen_anew(const Program& program, const PlanOptions& planning,
                           const ChooseOptions& options);
 
