@@ -12,8 +12,9 @@
 /// which nothing is annotated (nn/born_as.hpp, nn/chosen_rules.hpp); trees of tensors
 /// (tensor/tree.hpp); compiled functions (op/compile.hpp); choices of shardings (run/choose_of.hpp,
 /// io/choice_file.hpp) and their solver (solve/min_marginals.hpp); checkpoints (io/checkpoint.hpp);
-/// traces (run/tracing.hpp, io/trace_file.hpp); functions of elements for kernels of your own
-/// (kernel/functions.hpp); and the most bytes of any process (program/peak.hpp).
+/// traces (run/tracing.hpp, io/trace_file.hpp); pipelines (tessera/pipeline.hpp); functions of
+/// elements for kernels of your own (kernel/functions.hpp); and the most bytes of any process
+/// (program/peak.hpp).
 ///
 /// Every operator throws, beside what its own comment says: UsageError for a tensor that is empty,
 /// MeshError for operands on two meshes, MemoryError where a process has not the memory that the
@@ -103,4 +104,5 @@
 #include <tessera/io/trace_file.hpp>  // which a source includes that uses them
 #include <tessera/op/compile.hpp>
 #include <tessera/op/rows/variance.hpp>
+#include <tessera/pipeline.hpp>
 #endif

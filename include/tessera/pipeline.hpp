@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Pipelines: the schedules of a model's stages on the parts of a mesh, what they cost on paper,
+/// and the search for one.
+///
+///     #include <tessera/pipeline.hpp>
+#include <tessera/program/pipeline/chart.hpp>
+#include <tessera/program/pipeline/check.hpp>
+#include <tessera/program/pipeline/instructions.hpp>
+#include <tessera/program/pipeline/schedules.hpp>
+#include <tessera/program/pipeline/search.hpp>
+#include <tessera/program/pipeline/simulate.hpp>
