@@ -5,9 +5,11 @@
 /// and the search for one.
 ///
 ///     #include <tessera/pipeline.hpp>
+#include <tessera/pipeline/pipelined.hpp>
 #include <tessera/program/pipeline/chart.hpp>
 #include <tessera/program/pipeline/check.hpp>
 #include <tessera/program/pipeline/instructions.hpp>
 #include <tessera/program/pipeline/schedules.hpp>
 #include <tessera/program/pipeline/search.hpp>
 #include <tessera/program/pipeline/simulate.hpp>
+#include <tessera/show/pipeline_svg.hpp>

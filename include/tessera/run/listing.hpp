@@ -119,11 +119,19 @@ class Listing final : public Taker {
   void run(const Program& listed, const Program& program, std::vector<ReadyCall>& ready);
 
   int size() const { return static_cast<int>(calls_.size()); }
+  /// Returns the number of a tensor's memory in the list, as in program(); -1: no call has it.
+  int number(const TensorCore& tensor) const {
+    const int known = tensor.storage()->listed();
+    const bool mine = known >= 0 && known < static_cast<int>(tensors_.size()) &&
+                      listed(known).tensor.storage() == tensor.storage();
+    return mine ? number_of(known) : -1;
+  }
   /// Returns the mesh of the calls; null where none is listed.
   const std::shared_ptr<MeshCore>& mesh() const { return mesh_; }
 
  private:
   friend class ListedRun;
+  friend class Replay;
 
   ListedTensor& listed(int i) { return tensors_[static_cast<std::size_t>(i)]; }
   const ListedTensor& listed(int i) const { return tensors_[static_cast<std::size_t>(i)]; }

@@ -84,7 +84,7 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
   const detail::ToolRegion region(
       [&] { return "tessera::" + std::string(name_of(call.kind)) + " over " + over.over; });
   guarded(label, where, [&] {
-    if (options_.check >= Check::heavy) {
+    if (options_.check >= Check::heavy && call.channel == 0) {
       if (over.control == nullptr)
         over.control = detail::make_group(*transport_, shape_, coordinates_, over.axes,
                                           detail::control_purpose);

@@ -2,7 +2,8 @@
 #pragma once
 /// @file
 /// Whether a schedule can be carried out: each stage goes forward and back once by each
-/// micro-batch, on its part, and no action waits for itself.
+/// micro-batch, on its part (or forward alone, where none goes back), and no action waits for
+/// itself.
 ///
 ///     const PipelineFault fault = check_schedule(model, schedule);
 ///     fault.why;       // "part 0 does 0B0 before 0F1, and part 1 ...": each action of a cycle

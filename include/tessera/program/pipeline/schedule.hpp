@@ -50,17 +50,34 @@ struct PipelineSchedule {
   int stages() const { return static_cast<int>(part_of.size()); }
   int parts() const { return static_cast<int>(lists.size()); }
   int part(int stage) const { return part_of[static_cast<std::size_t>(stage)]; }
+  /// Returns whether some stage goes back; an evaluation goes forward alone.
+  bool goes_back() const { return has(PipelinePass::backward); }
   /// Returns whether some stage goes back in two steps.
-  bool splits_backward() const {
-    for (const std::vector<PipelineAction>& list : lists)
-      for (const PipelineAction& a : list)
-        if (a.pass >= PipelinePass::backward_inputs) return true;
-    return false;
-  }
+  bool splits_backward() const { return has(PipelinePass::backward_inputs); }
   bool operator==(const PipelineSchedule& other) const {
     return micro_batches == other.micro_batches && part_of == other.part_of && lists == other.lists;
   }
+
+ private:
+  /// Returns whether there is this pass, or one after it.
+  bool has(PipelinePass first) const {
+    for (const std::vector<PipelineAction>& list : lists)
+      for (const PipelineAction& a : list)
+        if (a.pass >= first) return true;
+    return false;
+  }
 };
+
+/// Returns a schedule's way forward alone, for an evaluation.
+inline PipelineSchedule forward_alone(const PipelineSchedule& s) {
+  PipelineSchedule forward{s.name + ", forward alone", s.micro_batches, s.part_of, {}};
+  for (const std::vector<PipelineAction>& list : s.lists) {
+    forward.lists.emplace_back();
+    for (const PipelineAction& a : list)
+      if (a.pass == PipelinePass::forward) forward.lists.back().push_back(a);
+  }
+  return forward;
+}
 
 /// Returns a line for each part, of its actions with commas between them.
 inline std::string to_string(const PipelineSchedule& s) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <tessera/base/error.hpp>
+#include <tessera/comm/loopback/detail/half.hpp>
 #include <tessera/comm/loopback/detail/world.hpp>
 #include <tessera/comm/transport.hpp>
 
@@ -42,6 +43,14 @@ class LoopbackGroup final : public Group {
     if (outcome == LoopbackRoom::Outcome::done) return;
     if (outcome == LoopbackRoom::Outcome::found) world_->fail(std::move(found));
     raise(world_->alarm().failure());
+  }
+
+  std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive) override {
+    if (call.channel == 0) return Group::start(call, send, receive);
+    const std::shared_ptr<LoopbackMessages> messages = room_->messages();
+    return std::make_unique<LoopbackHalf>(world_, messages, room_->members(),
+                                          messages->post(call, send, receive), process_,
+                                          time_limit_);
   }
 
   /// Only where it is `on`: the threads of a process can read all memory without it.

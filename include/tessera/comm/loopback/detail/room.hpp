@@ -25,6 +25,7 @@
 #include <tessera/comm/blackboard.hpp>
 #include <tessera/comm/detail/local_collective.hpp>
 #include <tessera/comm/detail/standstill.hpp>
+#include <tessera/comm/loopback/detail/messages.hpp>
 #include <tessera/comm/watchdog.hpp>
 
 namespace tessera::detail {
@@ -74,6 +75,9 @@ class LoopbackRoom {
       : members_(std::move(members)), parties_(members_.size()), alarm_(alarm), board_(board) {}
 
   int size() const { return static_cast<int>(members_.size()); }
+  const std::vector<int>& members() const { return members_; }
+  /// Returns the messages of calls that members make by themselves.
+  const std::shared_ptr<LoopbackMessages>& messages() const { return messages_; }
 
   /// done: the call is made. abandoned: the alarm was raised, the call is not made. found: the call
   /// cannot be made, `found` says why, and the caller raises the alarm (not here, where this room's
@@ -252,6 +256,7 @@ class LoopbackRoom {
   }
 
   const std::vector<int> members_;
+  const std::shared_ptr<LoopbackMessages> messages_ = std::make_shared<LoopbackMessages>();
   std::vector<Party> parties_;
   std::vector<const Call*> calls_;
   std::vector<std::byte> scratch_;

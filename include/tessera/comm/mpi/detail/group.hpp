@@ -59,7 +59,8 @@ class MpiGroup final : public Group {
 
   std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive) override {
     const bool large = is_large(call, settings_.large_count);
-    if (large && (settings_.large_in_pieces || !TESSERA_MPI_LARGE_COUNTS)) {
+    const bool pieces = large && (settings_.large_in_pieces || !TESSERA_MPI_LARGE_COUNTS);
+    if (pieces && call.channel == 0) {
       run(call, send, receive);
       return nullptr;
     }
@@ -73,8 +74,9 @@ class MpiGroup final : public Group {
     const auto* from = static_cast<const char*>(send);
     auto* to = static_cast<char*>(receive);
     if (!large) run_with<SmallCalls>(call, from, to, pending->small);
+    if (pieces) run_in_pieces(call, from, to);
 #if TESSERA_MPI_LARGE_COUNTS
-    if (large) run_with<LargeCalls>(call, from, to, pending->large);
+    if (large && !pieces) run_with<LargeCalls>(call, from, to, pending->large);
 #endif
     return pending;
   }
@@ -246,13 +248,13 @@ class MpiGroup final : public Group {
     }
   }
 
-  /// All receives are posted first; messages between two processes keep their order, so one tag is
-  /// enough.
+  /// All receives are posted first; messages between two processes keep their order, so that calls
+  /// of all members need one tag, and each channel one of its own.
   template <class Calls>
   void point_to_point(const Call& call, const char* send, char* receive, MPI_Datatype type,
                       Index size) {
     using Count = typename Calls::Count;
-    constexpr int tag = 1;
+    const int tag = 1 + call.channel;
     begin_requests([&] {
       for (const Piece& piece : call.receive)
         if (piece.count > 0)
@@ -320,7 +322,7 @@ class MpiGroup final : public Group {
       case Collective::exchange:
         break;
     }
-    constexpr int tag = 1;
+    const int tag = 1 + call.channel;
     begin_requests([&] {
       for (const Piece& piece : call.receive)
         cut(piece.count, [&](Index first, int count) {

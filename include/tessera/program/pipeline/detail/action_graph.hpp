@@ -8,7 +8,7 @@
 ///
 /// Laws: an action waits for the one before it in its part's list, for what its own stage has made
 /// of the micro-batch, and for what its flows bring. Precondition: each pass of each stage and
-/// micro-batch has one action.
+/// micro-batch has one action, or, where none goes back, each way forward.
 #include <cstddef>
 #include <vector>
 
@@ -81,7 +81,7 @@ class ActionGraph {
                   at(micro_batch)];
   }
   void add(int a, int before, int flow) {
-    if (a != before) before_[at(a)].push_back({before, flow});
+    if (a != before && a >= 0 && before >= 0) before_[at(a)].push_back({before, flow});
   }
 
   const PipelineSchedule& schedule_;

@@ -58,8 +58,9 @@ inline std::string fault_of_lists(const PipelineModel& model, const PipelineSche
                       "or by I and W");
       bits |= own;
     }
+  const unsigned all = s.goes_back() ? 7U : 1U;
   for (std::size_t i = 0; i < done.size(); ++i)
-    if (done[i] != 7U) {
+    if (done[i] != all) {
       const auto stage = static_cast<int>(i / micro_batches);
       const auto micro_batch = static_cast<int>(i % micro_batches);
       const PipelinePass pass = (done[i] & 1U) == 0   ? PipelinePass::forward

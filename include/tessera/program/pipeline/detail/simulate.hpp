@@ -76,7 +76,9 @@ inline std::vector<PipelineMessage> messages_of(const PipelineModel& model,
   for (int f = 0; f < static_cast<int>(model.flows.size()); ++f) {
     const PipelineFlow& flow = model.flows[static_cast<std::size_t>(f)];
     const int from = schedule.part(flow.from.stage), to = schedule.part(flow.to.stage);
-    if (from == to) continue;
+    const bool runs = schedule.goes_back() || (flow.from.pass == PipelinePass::forward &&
+                                               flow.to.pass == PipelinePass::forward);
+    if (from == to || !runs) continue;
     const std::size_t first = all.size();
     for (int m = 0; m < schedule.micro_batches; ++m)
       all.push_back({f, m, graph.action(flow.from, m), graph.action(flow.to, m), 0, 0});

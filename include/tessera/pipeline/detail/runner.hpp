@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How a schedule is carried out.
+///
+///     runner.run(micro_batches, homes)
+///
+/// Laws: those of pipeline/runner.hpp.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <tessera/op/between.hpp>
+#include <tessera/pipeline/detail/block_message.hpp>
+#include <tessera/pipeline/detail/sums.hpp>
+#include <tessera/pipeline/runner.hpp>
+#include <tessera/run/replay.hpp>
+
+namespace tessera::detail {
+
+/// Returns whether two cuts have the same flows of as many tensors.
+inline bool same_flows(const PipelineCut& a, const PipelineCut& b) {
+  bool same = a.model.flows.size() == b.model.flows.size() && a.made == b.made;
+  for (std::size_t f = 0; same && f < a.model.flows.size(); ++f)
+    same = a.model.flows[f].from == b.model.flows[f].from &&
+           a.model.flows[f].to == b.model.flows[f].to && a.moved[f].size() == b.moved[f].size();
+  return same;
+}
+/// Takes the larger of each number.
+inline void widen(PipelineModel& m, const PipelineModel& other) {
+  for (std::size_t s = 0; s < m.stages.size(); ++s)
+    for (const PipelinePass pass :
+         {PipelinePass::forward, PipelinePass::backward_inputs, PipelinePass::backward_weights}) {
+      PipelineUnit& own = m.stages[s].unit(pass);
+      const PipelineUnit& its = other.stages[s].unit(pass);
+      own = {std::max(own.time, its.time), std::max(own.peak, its.peak),
+             std::max(own.held, its.held)};
+    }
+  for (std::size_t f = 0; f < m.flows.size(); ++f)
+    m.flows[f].bytes = std::max(m.flows[f].bytes, other.flows[f].bytes);
+}
+
+/// One run of a schedule, on this process.
+class PipelineCarrier {
+ public:
+  PipelineCarrier(const PipelineKnown& known, const PipelineSchedule& schedule,
+                  const std::shared_ptr<MeshCore>& whole,
+                  const std::vector<std::shared_ptr<MeshCore>>& parts, int own,
+                  std::vector<ListedMicroBatch>& micro_batches, Where where)
+      : known_(known),
+        schedule_(schedule),
+        parts_(parts),
+        own_(own),
+        micro_batches_(micro_batches),
+        where_(where),
+        layers_(*parts[at(own)]),
+        messages_(whole, where),
+        sums_(micro_batches[0].outputs.size()) {
+    for (const ListedMicroBatch& one : micro_batches_) replays_.emplace_back(*one.calls);
+    here_.resize(micro_batches_.size() * at(schedule.stages()));
+  }
+
+  std::vector<TensorCore> run(const std::vector<std::shared_ptr<MeshCore>>& homes) {
+    bring_arguments();
+    using Kind = PipelineInstruction::Kind;
+    for (const PipelineInstruction& i : known_.instructions[at(own_)]) {
+      switch (i.kind) {
+        case Kind::receive:
+          receive(i);
+          break;
+        case Kind::arrived:
+          messages_.finish_receiving(i.flow, i.micro_batch);
+          break;
+        case Kind::act:
+          act(schedule_.lists[at(own_)][at(i.action)]);
+          break;
+        case Kind::send:
+          break;  // as soon as the action has ended, below
+        case Kind::sent:
+          messages_.finish_sending(i.flow, i.micro_batch);
+          break;
+      }
+    }
+    here_.clear();
+    return results(homes);
+  }
+
+ private:
+  using Tensors = std::vector<TensorCore>;
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  const PipelineCut& cut(int m) const {
+    return known_.structures[at(known_.of_micro_batch[at(m)])].cut;
+  }
+  const PipelineFlow& flow(int f) const { return known_.model.flows[at(f)]; }
+  /// The tensors of a stage, by their numbers in the list of a micro-batch.
+  Tensors& here(int m, int stage) {
+    Tensors& tensors = here_[at(m) * at(schedule_.stages()) + at(stage)];
+    if (tensors.empty()) tensors.resize(replays_[at(m)].tensors());
+    return tensors;
+  }
+  const TensorDesc& desc(int m, int t) const {
+    return known_.structures[at(known_.of_micro_batch[at(m)])].program.tensor(t).desc;
+  }
+
+  /// Moves what a stage reads, and another part has, before anything else; every process does.
+  void bring_arguments() {
+    std::map<std::pair<const Storage*, int>, TensorCore> moved;
+    for (int m = 0; m < schedule_.micro_batches; ++m)
+      for (int s = 0; s < schedule_.stages(); ++s)
+        for (const int t : cut(m).arguments[at(s)]) {
+          const int part = schedule_.part(s);
+          const TensorCore* x = nullptr;
+          for (const auto& [number, given] : micro_batches_[at(m)].given)
+            if (number == t) x = &given;
+          if (x == nullptr) {  // a constant that the function has made by itself
+            if (part == own_) here(m, s)[at(t)] = replays_[at(m)].listed(t);
+            continue;
+          }
+          TensorCore there = *x;
+          if (x->mesh() != parts_[at(part)]) {
+            const auto [known, fresh] = moved.try_emplace({x->storage().get(), part});
+            if (fresh)
+              known->second =
+                  reshard_between(*x, desc(m, t).sharding, DynamicMesh(parts_[at(part)]),
+                                  {"the argument of another stage", where_});
+            there = known->second;
+          }
+          if (part == own_) here(m, s)[at(t)] = there;
+        }
+  }
+
+  void receive(const PipelineInstruction& i) {
+    const PipelineFlow& f = flow(i.flow);
+    for (const int t : cut(i.micro_batch).moved[at(i.flow)])
+      here(i.micro_batch, f.to.stage)[at(t)] =
+          messages_.receive(i.flow, i.micro_batch, parts_[at(own_)],
+                            *parts_[at(schedule_.part(f.from.stage))], desc(i.micro_batch, t));
+  }
+
+  void act(const PipelineAction& a) {
+    if (a.pass != PipelinePass::backward) return pass({a.pass, a.stage}, a.micro_batch);
+    pass({PipelinePass::backward_inputs, a.stage}, a.micro_batch);
+    pass({PipelinePass::backward_weights, a.stage}, a.micro_batch);
+  }
+  void pass(PipelinePlace place, int m) {
+    const CutUnit& unit = cut(m).unit(place);
+    const Program& program = known_.structures[at(known_.of_micro_batch[at(m)])].program;
+    Tensors& tensors = here(m, place.stage);
+    std::vector<int> left(tensors.size());  // uses in this pass
+    for (const int i : unit.entries)
+      for (const int t : program.entry(i).operands) ++left[at(t)];
+    std::vector<bool> ends(tensors.size());
+    for (const int t : unit.ends) ends[at(t)] = true;
+    for (int f = 0; f < static_cast<int>(known_.model.flows.size()); ++f)
+      if (flow(f).from == place)
+        for (const int t : cut(m).moved[at(f)]) ends[at(t)] = false;  // until it is sent
+    for (const int i : unit.entries) {
+      replays_[at(m)].run(i, tensors, layers_);
+      const ProgramEntry& e = program.entry(i);
+      const auto over = [&](int t) {
+        if (t >= 0 && left[at(t)] == 0 && ends[at(t)]) tensors[at(t)] = TensorCore();
+      };
+      for (const int t : e.operands) {
+        --left[at(t)];
+        over(t);
+      }
+      over(e.result);
+      for (const int t : e.also) over(t);
+    }
+    layers_.open(nullptr);
+    send(place, m, tensors);
+    for (const int t : unit.ends) tensors[at(t)] = TensorCore();
+    add_outputs(place, m, tensors);
+    if (place.pass == PipelinePass::backward_weights || !schedule_.goes_back()) tensors.clear();
+  }
+  void send(PipelinePlace place, int m, const Tensors& tensors) {
+    for (int f = 0; f < static_cast<int>(known_.model.flows.size()); ++f) {
+      if (!(flow(f).from == place)) continue;
+      const int to = flow(f).to.stage;
+      for (const int t : cut(m).moved[at(f)]) {
+        if (schedule_.part(to) == own_)
+          here(m, to)[at(t)] = tensors[at(t)];
+        else
+          messages_.send(f, m, tensors[at(t)], *parts_[at(schedule_.part(to))]);
+      }
+    }
+  }
+  void add_outputs(PipelinePlace place, int m, Tensors& tensors) {
+    const std::vector<int>& outputs = micro_batches_[at(m)].outputs;
+    for (std::size_t o = 0; o < outputs.size(); ++o)
+      if (outputs[o] >= 0 && cut(m).made[o] == place)
+        sums_.add(o, std::exchange(tensors[at(outputs[o])], {}), where_);
+  }
+
+  std::vector<TensorCore> results(const std::vector<std::shared_ptr<MeshCore>>& homes) {
+    std::vector<TensorCore> all;
+    for (std::size_t o = 0; o < sums_.size(); ++o) {
+      const int t = micro_batches_[0].outputs[o];
+      const int part = schedule_.part(cut(0).made[o].stage);
+      TensorCore sum = sums_.take(o);
+      if (!sum.defined()) sum = TensorCore::make(parts_[at(part)], desc(0, t), where_);
+      const bool away = homes[o] != nullptr && homes[o] != parts_[at(part)];
+      all.push_back(away ? reshard_between(sum, sum.sharding().finished(), DynamicMesh(homes[o]),
+                                           {"the gradient of another stage", where_})
+                         : sum);
+    }
+    return all;
+  }
+
+  const PipelineKnown& known_;
+  const PipelineSchedule& schedule_;
+  const std::vector<std::shared_ptr<MeshCore>>& parts_;
+  int own_;
+  std::vector<ListedMicroBatch>& micro_batches_;
+  Where where_;
+  std::vector<Replay> replays_;
+  OpenAgain layers_;
+  std::vector<Tensors> here_;  ///< of each micro-batch and stage
+  BlockMessages messages_;     ///< ends before the tensors do
+  OutputSums sums_;
+};
+
+TESSERA_FUNCTION PipelineRunner::PipelineRunner(std::shared_ptr<MeshCore> whole,
+                                                std::vector<std::shared_ptr<MeshCore>> parts,
+                                                StageMap map, PipelineSchedule schedule,
+                                                Where where)
+    : whole_(std::move(whole)),
+      parts_(std::move(parts)),
+      map_(std::move(map)),
+      schedule_(std::move(schedule)),
+      where_(where) {
+  if (static_cast<int>(parts_.size()) != schedule_.parts())
+    throw UsageError("a pipeline on " + whole_->to_string() + ": the schedule " + schedule_.name +
+                         " has " + std::to_string(schedule_.parts()) + " parts, and the mesh " +
+                         std::to_string(parts_.size()) +
+                         "; make the schedule for the axis along which the stages lie",
+                     where_);
+  while (parts_[at_own()]->absent()) ++own_;
+}
+
+TESSERA_FUNCTION const PipelineModel& PipelineRunner::model() const {
+  if (known_.empty())
+    throw UsageError("a pipeline is asked for its model before a call has run; call it first",
+                     where_);
+  return known_[last_].model;
+}
+
+inline std::string PipelineRunner::words() const {
+  return "a pipeline of " + std::to_string(schedule_.stages()) + " stages by the schedule " +
+         schedule_.name + " with " + std::to_string(schedule_.micro_batches) + " micro-batches";
+}
+
+TESSERA_FUNCTION const PipelineKnown& PipelineRunner::known(
+    const std::vector<ListedMicroBatch>& micro_batches) {
+  Digest digest;
+  for (const auto& list : schedule_.lists)
+    for (const PipelineAction& a : list) {
+      digest.add(static_cast<std::uint64_t>(a.pass));
+      digest.add(static_cast<std::uint64_t>(a.stage));
+      digest.add(static_cast<std::uint64_t>(a.micro_batch));
+    }
+  for (const ListedMicroBatch& one : micro_batches) {
+    digest.add(one.calls->structure());
+    for (const int o : one.outputs) digest.add(static_cast<std::uint64_t>(o));
+  }
+  last_ = 0;
+  while (last_ < known_.size() && known_[last_].digest != digest.value()) ++last_;
+  if (last_ == known_.size()) {
+    whole_->always_agree(
+        digest.value(), [this] { return words(); }, where_);
+    known_.push_back(make(micro_batches, digest.value()));
+  }
+  return known_[last_];
+}
+
+inline PipelineKnown PipelineRunner::make(const std::vector<ListedMicroBatch>& micro_batches,
+                                          std::uint64_t digest) const {
+  PipelineKnown known;
+  known.digest = digest;
+  for (const ListedMicroBatch& one : micro_batches) {
+    const std::uint64_t structure = one.calls->structure();
+    std::size_t s = 0;
+    while (s < known.structures.size() && known.structures[s].structure != structure) ++s;
+    known.of_micro_batch.push_back(static_cast<int>(s));
+    if (s < known.structures.size()) continue;
+    CutStructure made{structure, one.calls->program(), {}};
+    made.cut =
+        cut_pipeline(made.program, one.forward, one.outputs, map_, schedule_.stages(), where_);
+    known.structures.push_back(std::move(made));
+  }
+  known.model = known.structures[0].cut.model;
+  for (const CutStructure& other : known.structures)
+    if (!same_flows(known.structures[0].cut, other.cut))
+      throw UsageError(
+          words() +
+              ": two micro-batches call other operators, so that other tensors go from "
+              "stage to stage; their sizes may differ, and nothing else",
+          where_);
+  for (const CutStructure& other : known.structures) widen(known.model, other.cut.model);
+  const Machine& machine = whole_->options().machine;
+  for (PipelineFlow& flow : known.model.flows)
+    flow.time = machine.transfer(
+        flow.bytes, 1,
+        level_between(*parts_[static_cast<std::size_t>(schedule_.part(flow.from.stage))],
+                      *parts_[static_cast<std::size_t>(schedule_.part(flow.to.stage))], machine));
+  known.instructions = pipeline_instructions(known.model, schedule_, where_);
+  return known;
+}
+
+TESSERA_FUNCTION std::vector<TensorCore> PipelineRunner::run(
+    std::vector<ListedMicroBatch>& micro_batches,
+    const std::vector<std::shared_ptr<MeshCore>>& homes) {
+  if (static_cast<int>(micro_batches.size()) != schedule_.micro_batches)
+    throw UsageError(words() + " is given " + std::to_string(micro_batches.size()) +
+                         "; give as many as the schedule has",
+                     where_);
+  const TakenBy none(nullptr);
+  const PipelineKnown& known = this->known(micro_batches);
+  return PipelineCarrier(known, schedule_, whole_, parts_, own_, micro_batches, where_).run(homes);
+}
+
+}  // namespace tessera::detail

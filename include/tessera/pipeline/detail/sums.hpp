@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The sums of a pipeline's outputs over its micro-batches, in the order in which they come.
+///
+///     OutputSums sums(2);
+///     sums.add(0, loss, where);
+///     TensorCore total = sums.take(0);
+///
+/// Laws: a sum lies in the memory of its first summand.
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <tessera/grad/adjoint/parts.hpp>
+#include <tessera/run/run.hpp>
+
+namespace tessera::detail {
+
+class OutputSums {
+ public:
+  explicit OutputSums(std::size_t outputs) : sums_(outputs) {}
+  std::size_t size() const { return sums_.size(); }
+
+  void add(std::size_t output, TensorCore x, Where where) {
+    TensorCore& sum = sums_[output];
+    const CallSite site{"the sum over micro-batches", where};
+    if (!sum.defined()) {
+      // What a stage still has, or has twice, is not to be written.
+      sum = x.storage().use_count() > 1 || x.storage()->adopted() ? copied(x, site) : std::move(x);
+      return;
+    }
+    const Term letters = letters_of(sum.desc());
+    const ops::Map map{
+        {{letters, letters}, letters}, sum.type(), Linearity::linear, sum.sharding()};
+    const auto plus = addition(sum.type(), x.type(), sum.type());
+    Extras extras{.kernel = plus->kernel(), .into = &sum};
+    extras.destination = Destination::accumulated;
+    (void)run({map, {&sum, &x}, site, extras});
+  }
+  TensorCore take(std::size_t output) { return std::exchange(sums_[output], {}); }
+
+ private:
+  std::vector<TensorCore> sums_;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A model's loss and gradient by a pipeline: its layers lie on parts of a mesh, and micro-batches
+/// go through them by a schedule.
+///
+///     const auto loss = [](const Model& m, const Batch& b) { … layer("block.0", block)(x, m.first) … };
+///     auto step = pipelined<stage>(mesh, loss, {{"block.0", 0}, {"block.1", 1}}, one_f_one_b(2, 4));
+///     auto [value, gradient] = step(model, micro_batches);     // four of them
+///     explain(step.schedule(), simulate(step.model(), step.schedule()))
+///
+/// The function is written for one mesh, that of a part, `Without<Grid, stage>`; all parts are
+/// alike. Each of the model's tensors lies on the part of the stage that uses it, and may have any
+/// part else: it is moved there once in each call, as a tied weight is, whose gradient comes back
+/// the same way. A micro-batch is a tree of tensors, on any part; micro-batches may have different
+/// sizes, and what their operators are must agree. The function runs once for each micro-batch, on
+/// all processes, and lists its operators; they are carried out when it has returned, each on its
+/// own part.
+///
+/// Laws: the value and the gradient are the sums of those of the micro-batches, added in the order
+/// in which the schedule goes back by them, whatever the parts and stages are; nothing of a part
+/// that stands idle is in them.
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <tessera/grad/value_and_grad.hpp>
+#include <tessera/pipeline/runner.hpp>
+#include <tessera/program/pipeline/chart.hpp>
+#include <tessera/program/pipeline/schedules.hpp>
+#include <tessera/tensor/process_mesh.hpp>
+
+namespace tessera {
+
+template <class F, class Part> class Pipelined {
+ public:
+  Pipelined(std::shared_ptr<MeshCore> whole, std::vector<ProcessMesh<Part>> parts, F f,
+            StageMap map, PipelineSchedule schedule, Where where)
+      : f_(std::move(f)),
+        where_(where),
+        forward_(forward_alone(schedule)),
+        gradient_(whole, cores(parts), map, std::move(schedule), where),
+        evaluation_(std::move(whole), cores(parts), std::move(map), forward_, where) {}
+
+  /// Returns the sum over the micro-batches of f(model, micro-batch), a scalar on the part of the
+  /// stage that makes it, and of its gradients by the model, each on the part of its tensor. On
+  /// processes of other parts a tensor has no values. Collective over the mesh. Communication: that
+  /// of the operators on their parts, and the flows of model(). Throws UsageError where f cannot be
+  /// cut by the map, and what f and its gradient throw.
+  template <class Model, class Batch>
+  auto operator()(const Model& model, const std::vector<Batch>& micro_batches) {
+    using Loss = std::decay_t<std::invoke_result_t<const F&, const Model&, const Batch&>>;
+    std::vector<detail::ListedMicroBatch> lists;
+    for (const Batch& batch : given_alone(micro_batches)) lists.push_back(list<true>(model, batch));
+    std::vector<std::shared_ptr<MeshCore>> homes{nullptr};
+    for_each_tensor([&](const auto& x) { homes.push_back(x.core().mesh()); }, model);
+    const std::vector<TensorCore> results = gradient_.run(lists, homes);
+    std::size_t next = 1;
+    return ValueAndGradient<Loss, Model>{
+        Loss(results[0]),
+        map_tensors([&](const auto& x) { return std::decay_t<decltype(x)>(results[next++]); },
+                    model)};
+  }
+  /// Returns the sum of the values alone: the stages go forward. As above.
+  template <class Model, class Batch>
+  auto evaluate(const Model& model, const std::vector<Batch>& micro_batches) {
+    using Loss = std::decay_t<std::invoke_result_t<const F&, const Model&, const Batch&>>;
+    std::vector<detail::ListedMicroBatch> lists;
+    for (const Batch& batch : given_alone(micro_batches))
+      lists.push_back(list<false>(model, batch));
+    return Loss(evaluation_.run(lists, {nullptr})[0]);
+  }
+
+  const PipelineSchedule& schedule() const { return gradient_.schedule(); }
+  /// Returns what the stages of the last call need. Throws UsageError before the first.
+  const PipelineModel& model() const { return gradient_.model(); }
+
+ private:
+  static std::vector<std::shared_ptr<MeshCore>> cores(const std::vector<ProcessMesh<Part>>& parts) {
+    std::vector<std::shared_ptr<MeshCore>> all;
+    for (const ProcessMesh<Part>& part : parts) all.push_back(part.core());
+    return all;
+  }
+  template <class Batch>
+  const std::vector<Batch>& given_alone(const std::vector<Batch>& micro_batches) const {
+    if (static_cast<int>(micro_batches.size()) != schedule().micro_batches)
+      throw UsageError("a pipeline is given " + std::to_string(micro_batches.size()) +
+                           " micro-batches, and its schedule " + schedule().name + " has " +
+                           std::to_string(schedule().micro_batches) + "; give as many",
+                       where_);
+    return micro_batches;
+  }
+
+  /// Lists f, and its gradient, on stand-ins for the arguments.
+  template <bool Back, class Model, class Batch>
+  detail::ListedMicroBatch list(const Model& model, const Batch& batch) {
+    detail::ListedMicroBatch one;
+    std::vector<TensorCore> given;
+    const auto stand_in = [&](const auto& x) {
+      const TensorCore& core = x.core();
+      (void)core.mesh();
+      given.push_back(core);
+      one.stand_ins.emplace_back(gradient_.own(), core.desc(),
+                                 detail::make_promise(gradient_.own(), where_));
+      return std::decay_t<decltype(x)>(one.stand_ins.back());
+    };
+    const Model own = map_tensors(stand_in, model);
+    const Batch its = map_tensors(stand_in, batch);
+    std::vector<TensorCore> results;
+    const detail::TakenBy scope(one.calls.get());
+    if constexpr (Back) {
+      detail::Differentiation run(where_);
+      run.follow(own);
+      const auto loss = run.forward([&] { return f_(own, its); });
+      one.forward = one.calls->size();
+      run.back(loss);
+      results.push_back(loss.core());
+      for_each_tensor([&](const auto& g) { results.push_back(g.core()); }, run.gradient(own));
+    } else {
+      results.push_back(f_(own, its).core());
+      one.forward = one.calls->size();
+    }
+    for (const TensorCore& result : results) one.outputs.push_back(one.calls->number(result));
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (const int number = one.calls->number(one.stand_ins[i]); number >= 0)
+        one.given.emplace_back(number, given[i]);
+    return one;
+  }
+
+  F f_;
+  Where where_;
+  PipelineSchedule forward_;
+  detail::PipelineRunner gradient_, evaluation_;
+};
+
+/// Returns f, a function of a model and a micro-batch that returns a scalar, as a pipeline along
+/// the axis `Stage` of a mesh: its layers belong to stages as `map` says, whose parts and order are
+/// the schedule's. Communication: that of making the parts. Collective over the mesh. Throws
+/// UsageError where the schedule has other parts than the axis has processes, or cannot end.
+template <class Stage, class Grid, class F>
+auto pipelined(const ProcessMesh<Grid>& mesh, F&& f, StageMap map, PipelineSchedule schedule,
+               Where where = Where::here()) {
+  using Part = Without<Grid, Stage>;
+  std::vector<ProcessMesh<Part>> parts;
+  for (int p = 0; p < mesh.template size<Stage>(); ++p)
+    parts.push_back(mesh.template part<Stage>(p));
+  return Pipelined<std::decay_t<F>, Part>(mesh.core(), std::move(parts), std::forward<F>(f),
+                                          std::move(map), std::move(schedule), where);
+}
+
+}  // namespace tessera

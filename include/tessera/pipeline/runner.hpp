@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Carries a schedule out: each process does what the list of its part says, and no process waits
+/// for more than what it needs.
+///
+///     PipelineRunner runner(mesh.core(), parts, map, schedule, where);
+///     std::vector<TensorCore> results = runner.run(micro_batches, homes);   // sums over them
+///
+/// Laws: the operators of a stage run on its part alone; a tensor goes from process k of one part
+/// to process k of another as its block lies. What a process allocates depends on its list alone,
+/// so that a run on a dry mesh has the same peak.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/program/pipeline/cut.hpp>
+#include <tessera/program/pipeline/instructions.hpp>
+#include <tessera/run/listing.hpp>
+
+namespace tessera::detail {
+
+/// The calls of a function of one micro-batch, on stand-ins for its arguments.
+struct ListedMicroBatch {
+  std::unique_ptr<Listing> calls = std::make_unique<Listing>();
+  int forward = 0;           ///< how many of the calls are the way forward
+  std::vector<int> outputs;  ///< the numbers of the results in the list
+  std::vector<std::pair<int, TensorCore>>
+      given;                          ///< the number of each stand-in, and what it stands for
+  std::vector<TensorCore> stand_ins;  ///< which have no values
+};
+
+/// Lists of one structure.
+struct CutStructure {
+  std::uint64_t structure = 0;
+  Program program;
+  PipelineCut cut;
+};
+
+/// All that is known of micro-batches of given structures.
+struct PipelineKnown {
+  std::uint64_t digest = 0;
+  std::vector<CutStructure> structures;
+  std::vector<int> of_micro_batch;  ///< in `structures`
+  PipelineModel model;
+  std::vector<std::vector<PipelineInstruction>> instructions;  ///< of each part
+};
+
+class PipelineRunner {
+ public:
+  /// `parts` are those of `whole`, in the order of the schedule's. Throws UsageError where their
+  /// numbers differ.
+  TESSERA_FUNCTION PipelineRunner(std::shared_ptr<MeshCore> whole,
+                                  std::vector<std::shared_ptr<MeshCore>> parts, StageMap map,
+                                  PipelineSchedule schedule, Where where);
+
+  /// Returns the part that this process is in.
+  const std::shared_ptr<MeshCore>& own() const { return parts_[static_cast<std::size_t>(own_)]; }
+  /// Returns the sum of each output over the micro-batches, on the part `homes` names; where it is
+  /// null, on the part of the stage that makes it. Collective over the whole mesh. Communication:
+  /// that of the operators, the model's flows, and one move for each argument that a stage reads
+  /// from another part and for each output that is made elsewhere. Throws UsageError where the
+  /// function cannot be cut, or micro-batches differ in their operators, and MismatchError where
+  /// processes have other lists.
+  TESSERA_FUNCTION std::vector<TensorCore> run(std::vector<ListedMicroBatch>& micro_batches,
+                                               const std::vector<std::shared_ptr<MeshCore>>& homes);
+
+  const PipelineSchedule& schedule() const { return schedule_; }
+  /// Returns the model of the last run's stages. Throws UsageError before the first.
+  TESSERA_FUNCTION const PipelineModel& model() const;
+
+ private:
+  TESSERA_FUNCTION const PipelineKnown& known(const std::vector<ListedMicroBatch>& micro_batches);
+  PipelineKnown make(const std::vector<ListedMicroBatch>& micro_batches,
+                     std::uint64_t digest) const;
+  std::string words() const;
+  std::size_t at_own() const { return static_cast<std::size_t>(own_); }
+
+  std::shared_ptr<MeshCore> whole_;
+  std::vector<std::shared_ptr<MeshCore>> parts_;
+  StageMap map_;
+  PipelineSchedule schedule_;
+  Where where_;
+  int own_ = 0;
+  std::vector<PipelineKnown> known_;
+  std::size_t last_ = 0;
+};
+
+}  // namespace tessera::detail
+
+#if TESSERA_BODIES
+#include <tessera/pipeline/detail/runner.hpp>
+#endif

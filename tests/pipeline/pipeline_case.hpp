@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A model of four blocks with a skip connection, a tied weight and a loss, whose stages lie on the
+/// parts of a mesh. Its pipelines are compared with the same function on one part, which every
+/// process has for itself. Used on loopback and under MPI.
+///
+///     std::string wrong = support::pipeline_case(transport, 2, one_f_one_b(2, 4), {0, 0, 1, 1}, {4, 4, 4, 4});
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/pipeline.hpp>
+#include <tessera/tessera.hpp>
+
+namespace support {
+using namespace tessera;
+
+namespace lines {
+struct stage : Axis<> {};
+struct data : Axis<> {};
+}  // namespace lines
+using Lines = Mesh<lines::stage, lines::data>;
+using Line = Without<Lines, lines::stage>;
+template <class T, class... S> using OnLine = ShardedTensor<T, Line, P<S...>>;
+
+template <class T> struct Block {
+  OnLine<T, _, _> weight;
+  OnLine<T, _> bias;
+  static constexpr auto fields = Fields<&Block::weight, &Block::bias>{};
+};
+template <class T> struct Stack {
+  OnLine<T, _, _> embed;  ///< used again at the end
+  std::vector<Block<T>> blocks;
+  static constexpr auto fields = Fields<&Stack::embed, &Stack::blocks>{};
+};
+template <class T> struct Sample {
+  OnLine<T, lines::data, _> x, y;
+  static constexpr auto fields = Fields<&Sample::x, &Sample::y>{};
+};
+
+inline constexpr Index width = 5;
+
+/// The sum of squares of what the stack makes of x, less y. Block 2 reads what block 0 has made,
+/// beside what block 1 has.
+template <class T> auto stack_loss(const Stack<T>& m, const Sample<T>& s) {
+  const auto block = [](const OnLine<T, lines::data, _>& x, const Block<T>& b) {
+    return OnLine<T, lines::data, _>(tanh(einsum<"ik,kj->ij">(x, b.weight) + b.bias));
+  };
+  auto x = layer("embed", [](const auto& a, const auto& w) {
+    return OnLine<T, lines::data, _>(einsum<"ik,kj->ij">(a, w));
+  })(s.x, m.embed);
+  std::vector<OnLine<T, lines::data, _>> made;
+  for (std::size_t i = 0; i < m.blocks.size(); ++i) {
+    if (i == 2)
+      x = layer("blocks.2", [](const auto& a, const auto& b) { return a + b; })(x, made[0]);
+    x = layer("blocks." + std::to_string(i), block)(x, m.blocks[i]);
+    made.push_back(x);
+  }
+  return layer("head", [](const auto& a, const auto& w, const auto& y) {
+    return sum<"ij->">(square(einsum<"ik,jk->ij">(a, w) - y));
+  })(x, m.embed, s.y);
+}
+
+/// A function of the index that nobody would make by mistake.
+template <class T> struct Wave {
+  int salt;
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    double phase = 1.0 + salt;
+    for (int d = 0; d < i.size(); ++d) phase += (1.7 - d) * static_cast<double>(i[d]);
+    return static_cast<T>(Kokkos::sin(phase) / 2);
+  }
+};
+template <class T, class On> Stack<T> stack_on(const On& part_of) {
+  const auto matrix = [](const ProcessMesh<Line>& on, int salt) {
+    return from_function<OnLine<T, _, _>>(on, {width, width}, Wave<T>{salt});
+  };
+  Stack<T> m{matrix(part_of(0), 1), {}};
+  for (int b = 0; b < 4; ++b)
+    m.blocks.push_back({matrix(part_of(b), 10 + b),
+                        from_function<OnLine<T, _>>(part_of(b), {width}, Wave<T>{20 + b})});
+  return m;
+}
+template <class T>
+Sample<T> sample_on(const ProcessMesh<Line>& x, const ProcessMesh<Line>& y, Index rows, int salt) {
+  const auto one = [&](const ProcessMesh<Line>& on, int more) {
+    return from_function<OnLine<T, lines::data, _>>(on, {rows, width}, Wave<T>{30 + salt + more});
+  };
+  return {one(x, 0), one(y, 100)};
+}
+
+template <class X> double largest_difference(const X& a, const X& b, double scale = 0) {
+  double most = 0;
+  const auto x = to_host(a), y = to_host(b);
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    scale = std::max(scale, std::abs(static_cast<double>(y.values[i])));
+    most = std::max(
+        most, std::abs(static_cast<double>(x.values[i]) - static_cast<double>(y.values[i])));
+  }
+  return scale == 0 ? most : most / scale;
+}
+
+/// `stage_of` has the stage of each block; the embedding is in the first's, the head in the last's.
+template <class T>
+std::string pipeline_case(std::shared_ptr<Transport> transport, int parts,
+                          const PipelineSchedule& schedule, const std::vector<int>& stage_of,
+                          const std::vector<Index>& rows, double tolerance) {
+  const auto mesh = make_mesh<Lines>(transport, parts, transport->size() / parts);
+  const auto part = [&](int stage) { return mesh.part<lines::stage>(schedule.part(stage)); };
+  const auto own = mesh.part<lines::stage>(mesh.coordinate<lines::stage>());
+  StageMap map{{"embed", stage_of.front()}, {"head", stage_of.back()}};
+  for (int b = 0; b < 4; ++b)
+    map.add("blocks." + std::to_string(b), stage_of[static_cast<std::size_t>(b)]);
+  const auto model =
+      stack_on<T>([&](int b) { return part(stage_of[static_cast<std::size_t>(b)]); });
+  const auto alone = stack_on<T>([&](int) { return own; });
+  std::vector<Sample<T>> batches;
+  std::vector<ValueAndGradient<OnLine<T>, Stack<T>>> expected;
+  for (std::size_t m = 0; m < rows.size(); ++m) {
+    batches.push_back(
+        sample_on<T>(part(stage_of.front()), part(stage_of.back()), rows[m], static_cast<int>(m)));
+    auto one = value_and_grad([](const Stack<T>& w, const Sample<T>& s) {
+      return stack_loss(w, s);
+    })(alone, sample_on<T>(own, own, rows[m], static_cast<int>(m)));
+    if (m == 0) {
+      expected.push_back({one.value, one.gradient});
+      continue;
+    }
+    expected[0].value = expected[0].value + one.value;
+    for_each_tensor([](auto& sum, const auto& g) { sum = sum + g; }, expected[0].gradient,
+                    one.gradient);
+  }
+  auto step = pipelined<lines::stage>(
+      mesh, [](const Stack<T>& w, const Sample<T>& s) { return stack_loss(w, s); }, map, schedule);
+  for (int round = 0; round < 2; ++round) {
+    const auto [value, gradient] = step(model, batches);
+    std::string wrong;
+    const auto compare = [&](const std::string& what, const auto& x, const auto& y) {
+      if (x.core().mesh()->absent() || !wrong.empty()) return;
+      if (const double by = largest_difference(x, y); !(by <= tolerance))
+        wrong = what + " differs by " + std::to_string(by);
+    };
+    compare("the value", value, expected[0].value);
+    if (value.core().mesh() != part(stage_of.back()).core()) return "the loss is elsewhere";
+    std::vector<std::string> paths;
+    for_each_named_tensor([&](const std::string& path, const auto&) { paths.push_back(path); },
+                          model);
+    std::size_t at = 0;
+    for_each_tensor(
+        [&](const auto& g, const auto& e, const auto& x) {
+          if (g.core().mesh() != x.core().mesh())
+            wrong = "the gradient of " + paths[at] + " is elsewhere";
+          compare("the gradient of " + paths[at++], g, e);
+        },
+        gradient, expected[0].gradient, model);
+    if (!wrong.empty()) return schedule.name + ", round " + std::to_string(round) + ": " + wrong;
+  }
+  const auto value = step.evaluate(model, batches);
+  if (!value.core().mesh()->absent() &&
+      !(largest_difference(value, expected[0].value) <= tolerance))
+    return schedule.name + ": the evaluation differs";
+  return "";
+}
+
+}  // namespace support
