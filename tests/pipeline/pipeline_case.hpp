@@ -5,8 +5,10 @@
 /// parts of a mesh. Its pipelines are compared with the same function on one part, which every
 /// process has for itself. Used on loopback and under MPI.
 ///
-///     std::string wrong = support::pipeline_case(transport, 2, one_f_one_b(2, 4), {0, 0, 1, 1}, {4, 4, 4, 4});
+///     std::string wrong = support::pipeline_case<double>(transport, {2, one_f_one_b(2, 4), {0, 0, 1, 1}, {4, 4, 4, 4}}, 1e-12);
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -95,57 +97,108 @@ template <class X> double largest_difference(const X& a, const X& b, double scal
   const auto x = to_host(a), y = to_host(b);
   for (std::size_t i = 0; i < x.values.size(); ++i) {
     scale = std::max(scale, std::abs(static_cast<double>(y.values[i])));
-    most = std::max(
-        most, std::abs(static_cast<double>(x.values[i]) - static_cast<double>(y.values[i])));
+    most = std::max(most,
+                    std::abs(static_cast<double>(x.values[i]) - static_cast<double>(y.values[i])));
   }
   return scale == 0 ? most : most / scale;
 }
 
-/// `stage_of` has the stage of each block; the embedding is in the first's, the head in the last's.
-template <class T>
-std::string pipeline_case(std::shared_ptr<Transport> transport, int parts,
-                          const PipelineSchedule& schedule, const std::vector<int>& stage_of,
-                          const std::vector<Index>& rows, double tolerance) {
-  const auto mesh = make_mesh<Lines>(transport, parts, transport->size() / parts);
-  const auto part = [&](int stage) { return mesh.part<lines::stage>(schedule.part(stage)); };
-  const auto own = mesh.part<lines::stage>(mesh.coordinate<lines::stage>());
-  StageMap map{{"embed", stage_of.front()}, {"head", stage_of.back()}};
-  for (int b = 0; b < 4; ++b)
-    map.add("blocks." + std::to_string(b), stage_of[static_cast<std::size_t>(b)]);
-  const auto model =
-      stack_on<T>([&](int b) { return part(stage_of[static_cast<std::size_t>(b)]); });
-  const auto alone = stack_on<T>([&](int) { return own; });
-  std::vector<Sample<T>> batches;
-  std::vector<ValueAndGradient<OnLine<T>, Stack<T>>> expected;
-  for (std::size_t m = 0; m < rows.size(); ++m) {
-    batches.push_back(
-        sample_on<T>(part(stage_of.front()), part(stage_of.back()), rows[m], static_cast<int>(m)));
-    auto one = value_and_grad([](const Stack<T>& w, const Sample<T>& s) {
-      return stack_loss(w, s);
-    })(alone, sample_on<T>(own, own, rows[m], static_cast<int>(m)));
-    if (m == 0) {
-      expected.push_back({one.value, one.gradient});
-      continue;
-    }
-    expected[0].value = expected[0].value + one.value;
-    for_each_tensor([](auto& sum, const auto& g) { sum = sum + g; }, expected[0].gradient,
-                    one.gradient);
+/// What is run: a schedule, the stage of each block (the embedding is in the first's, the head in
+/// the last's), and the rows of each micro-batch.
+struct PipelineCase {
+  int parts = 1;
+  PipelineSchedule schedule;
+  std::vector<int> stage_of;
+  std::vector<Index> rows;
+
+  std::string text() const {
+    std::string words = schedule.name + " on " + std::to_string(parts) + " parts, blocks in";
+    for (const int stage : stage_of) words += " " + std::to_string(stage);
+    words += ", rows";
+    for (const Index r : rows) words += " " + std::to_string(r);
+    return words + ": ";
   }
-  auto step = pipelined<lines::stage>(
-      mesh, [](const Stack<T>& w, const Sample<T>& s) { return stack_loss(w, s); }, map, schedule);
-  for (int round = 0; round < 2; ++round) {
-    const auto [value, gradient] = step(model, batches);
-    std::string wrong;
-    const auto compare = [&](const std::string& what, const auto& x, const auto& y) {
-      if (x.core().mesh()->absent() || !wrong.empty()) return;
-      if (const double by = largest_difference(x, y); !(by <= tolerance))
-        wrong = what + " differs by " + std::to_string(by);
-    };
-    compare("the value", value, expected[0].value);
-    if (value.core().mesh() != part(stage_of.back()).core()) return "the loss is elsewhere";
+  StageMap map() const {
+    StageMap map{{"embed", stage_of.front()}, {"head", stage_of.back()}};
+    for (int b = 0; b < 4; ++b)
+      map.add("blocks." + std::to_string(b), stage_of[static_cast<std::size_t>(b)]);
+    return map;
+  }
+};
+
+/// A pipeline with what it is given.
+template <class T> class PipelineSetting {
+ public:
+  PipelineSetting(std::shared_ptr<Transport> transport, const PipelineCase& c)
+      : mesh(make_mesh<Lines>(transport, c.parts, transport->size() / c.parts)), case_(c) {
+    model = stack_on<T>([&](int b) { return part(c.stage_of[static_cast<std::size_t>(b)]); });
+    for (std::size_t m = 0; m < c.rows.size(); ++m)
+      batches.push_back(sample_on<T>(part(c.stage_of.front()), part(c.stage_of.back()), c.rows[m],
+                                     static_cast<int>(m)));
+  }
+  ProcessMesh<Line> part(int stage) const {
+    return mesh.template part<lines::stage>(case_.schedule.part(stage));
+  }
+  ProcessMesh<Line> own() const {
+    return mesh.template part<lines::stage>(mesh.template coordinate<lines::stage>());
+  }
+  auto pipeline() const {
+    return pipelined<lines::stage>(
+        mesh, [](const Stack<T>& w, const Sample<T>& s) { return stack_loss(w, s); }, case_.map(),
+        case_.schedule);
+  }
+  /// The same function on this process's part alone, summed over the micro-batches.
+  ValueAndGradient<OnLine<T>, Stack<T>> expected() const {
+    const auto alone = stack_on<T>([&](int) { return own(); });
+    std::vector<ValueAndGradient<OnLine<T>, Stack<T>>> sum;
+    for (std::size_t m = 0; m < case_.rows.size(); ++m) {
+      const auto one = value_and_grad([](const Stack<T>& w, const Sample<T>& s) {
+        return stack_loss(w, s);
+      })(alone, sample_on<T>(own(), own(), case_.rows[m], static_cast<int>(m)));
+      if (m == 0) {
+        sum.push_back({one.value, one.gradient});
+        continue;
+      }
+      sum[0].value = sum[0].value + one.value;
+      for_each_tensor([](auto& all, const auto& g) { all = all + g; }, sum[0].gradient,
+                      one.gradient);
+    }
+    return sum[0];
+  }
+
+  ProcessMesh<Lines> mesh;
+  Stack<T> model;
+  std::vector<Sample<T>> batches;
+
+ private:
+  PipelineCase case_;
+};
+
+/// Runs a pipeline twice, and evaluates: the values are those of one part; the payload of the whole
+/// mesh is the model's flows and the moves of the tied weight; and a part's peak is that of a dry
+/// run.
+template <class T>
+std::string pipeline_case(std::shared_ptr<Transport> transport, const PipelineCase& c,
+                          double tolerance) {
+  const PipelineSetting<T> s(transport, c);
+  const auto expected = s.expected();
+  auto step = s.pipeline();
+  std::string wrong;
+  const auto compare = [&](const std::string& what, const auto& x, const auto& y) {
+    if (x.core().mesh()->absent() || !wrong.empty()) return;
+    if (const double by = largest_difference(x, y); !(by <= tolerance))
+      wrong = what + " differs by " + std::to_string(by);
+  };
+  for (int round = 0; round < 2 && wrong.empty(); ++round) {
+    s.mesh.ledger().reset();
+    const auto [value, gradient] = step(s.model, s.batches);
+    const Index sent = s.mesh.ledger().total().payload_bytes;
+    compare("the value", value, expected.value);
+    if (value.core().mesh() != s.part(c.stage_of.back()).core())
+      return c.text() + "the loss is elsewhere";
     std::vector<std::string> paths;
     for_each_named_tensor([&](const std::string& path, const auto&) { paths.push_back(path); },
-                          model);
+                          s.model);
     std::size_t at = 0;
     for_each_tensor(
         [&](const auto& g, const auto& e, const auto& x) {
@@ -153,14 +206,39 @@ std::string pipeline_case(std::shared_ptr<Transport> transport, int parts,
             wrong = "the gradient of " + paths[at] + " is elsewhere";
           compare("the gradient of " + paths[at++], g, e);
         },
-        gradient, expected[0].gradient, model);
-    if (!wrong.empty()) return schedule.name + ", round " + std::to_string(round) + ": " + wrong;
+        gradient, expected.gradient, s.model);
+    s.mesh.ledger().reset();
+    const auto first = s.part(c.stage_of.front()), last = s.part(c.stage_of.back());
+    if (first.core() != last.core()) (void)reshard<OnLine<T, _, _>>(s.model.embed, last);
+    const Index tied = s.mesh.ledger().total().payload_bytes;
+    const bool even =
+        std::adjacent_find(c.rows.begin(), c.rows.end(), std::not_equal_to<>()) == c.rows.end();
+    const PipelineRun run = simulate(step.model(), step.schedule());
+    const Index planned =
+        run.parts[static_cast<std::size_t>(s.mesh.template coordinate<lines::stage>())].sent_bytes +
+        tied;
+    if (wrong.empty() && (even ? sent != planned : sent > planned))
+      wrong = std::to_string(sent) + " bytes are sent, and " + std::to_string(planned) + " planned";
   }
-  const auto value = step.evaluate(model, batches);
-  if (!value.core().mesh()->absent() &&
-      !(largest_difference(value, expected[0].value) <= tolerance))
-    return schedule.name + ": the evaluation differs";
-  return "";
+  if (wrong.empty()) compare("the evaluation", step.evaluate(s.model, s.batches), expected.value);
+  return wrong.empty() ? "" : c.text() + wrong;
+}
+
+/// The peak of a part's arena in a pipeline is that of a dry run of the same process.
+inline std::string pipeline_peak(std::shared_ptr<Transport> transport, const PipelineCase& c) {
+  const auto peak = [&](std::shared_ptr<Transport> on) {
+    const PipelineSetting<float> s(std::move(on), c);
+    auto step = s.pipeline();
+    (void)step(s.model, s.batches);
+    s.own().arena().reset_peak();
+    (void)step(s.model, s.batches);
+    return s.own().arena().peak();
+  };
+  const Index planned = peak(dry_transport(transport->size(), transport->process())),
+              measured = peak(transport);
+  if (planned == measured) return "";
+  return c.text() + "the peak is " + std::to_string(measured) + " bytes, and " +
+         std::to_string(planned) + " were planned";
 }
 
 }  // namespace support

@@ -42,8 +42,10 @@ inline void widen(PipelineModel& m, const PipelineModel& other) {
       own = {std::max(own.time, its.time), std::max(own.peak, its.peak),
              std::max(own.held, its.held)};
     }
-  for (std::size_t f = 0; f < m.flows.size(); ++f)
+  for (std::size_t f = 0; f < m.flows.size(); ++f) {
     m.flows[f].bytes = std::max(m.flows[f].bytes, other.flows[f].bytes);
+    m.flows[f].room = std::max(m.flows[f].room, other.flows[f].room);
+  }
 }
 
 /// One run of a schedule, on this process.

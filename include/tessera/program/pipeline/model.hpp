@@ -51,7 +51,8 @@ struct PipelinePlace {
 /// For each micro-batch, `to` needs what `from` has made.
 struct PipelineFlow {
   PipelinePlace from, to;
-  Index bytes = 0;        ///< of each micro-batch, that a process receives
+  Index bytes = 0;        ///< that a process sends of each micro-batch
+  Index room = 0;         ///< bytes of memory that they lie in, on either side
   std::int64_t time = 0;  ///< picoseconds from the end of `from` until they are there
 };
 
@@ -66,9 +67,10 @@ struct PipelineModel {
     m.stages.assign(static_cast<std::size_t>(stages), each);
     for (int s = 0; s + 1 < stages; ++s) {
       m.flows.push_back(
-          {{PipelinePass::forward, s}, {PipelinePass::forward, s + 1}, bytes, transfer});
+          {{PipelinePass::forward, s}, {PipelinePass::forward, s + 1}, bytes, bytes, transfer});
       m.flows.push_back({{PipelinePass::backward_inputs, s + 1},
                          {PipelinePass::backward_inputs, s},
+                         bytes,
                          bytes,
                          transfer});
     }

@@ -212,7 +212,12 @@ class PipelineCutter {
       between_.emplace_back(from, to);
     }
     c.moved[f].push_back(t);
-    c.model.flows[f].bytes += bytes_of(t);
+    const TensorDesc& desc = program_.tensor(t).desc;
+    c.model.flows[f].room += bytes_of(t);
+    c.model.flows[f].bytes += block(desc.extents, desc.sharding, program_.mesh,
+                                    program_.mesh.coordinates(program_.process))
+                                  .size() *
+                              static_cast<Index>(size_of(desc.type));
   }
   Index bytes_of(int t) const { return program_.tensor(t).bytes; }
 

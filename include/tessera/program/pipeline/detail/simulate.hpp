@@ -162,22 +162,23 @@ inline void follow_memory(const PipelineModel& model, const std::vector<Pipeline
   int in_flight = 0;
   std::vector<Index> room(actions.size());  // that an action gives back, of what it has read
   for (const PipelineInstruction& i : list) {
-    const Index bytes = i.flow < 0 ? 0 : model.flows[static_cast<std::size_t>(i.flow)].bytes;
+    const PipelineFlow none;
+    const PipelineFlow& flow = i.flow < 0 ? none : model.flows[static_cast<std::size_t>(i.flow)];
     const auto at = static_cast<std::size_t>(i.action);
     switch (i.kind) {
       case Kind::receive:
-        part.received_bytes += bytes;
-        memory.hold(bytes);
+        part.received_bytes += flow.bytes;
+        memory.hold(flow.room);
         break;
       case Kind::arrived:
-        room[at] += bytes;
+        room[at] += flow.room;
         break;
       case Kind::send:
-        part.sent_bytes += bytes;
-        memory.hold(bytes);
+        part.sent_bytes += flow.bytes;
+        memory.hold(flow.room);
         break;
       case Kind::sent:
-        memory.hold(-bytes);
+        memory.hold(-flow.room);
         break;
       case Kind::act: {
         const PipelineAction& a = actions[at];
