@@ -16,6 +16,8 @@
 #include <tessera/pipeline.hpp>
 #include <tessera/tessera.hpp>
 
+#include "op/cases.hpp"
+
 namespace support {
 using namespace tessera;
 
@@ -125,6 +127,38 @@ struct PipelineCase {
     return map;
   }
 };
+
+/// A schedule, a map of four blocks and micro-batches, chosen by a seed.
+inline PipelineCase some_pipeline(Random& random, int processes) {
+  PipelineCase c;
+  do {
+    c.parts = 1 + random.below(processes);
+  } while (processes % c.parts != 0 || c.parts > 4);
+  const int m = 1 + random.below(6), each = 1 + random.below(2);
+  switch (random.below(5)) {
+    case 0:
+      c.schedule = gpipe(c.parts, m);
+      break;
+    case 1:
+      c.schedule = one_f_one_b(c.parts, m);
+      break;
+    case 2:
+      c.schedule = zero_bubble(c.parts, m);
+      break;
+    case 3:
+      c.schedule = interleaved(c.parts, each, m);
+      break;
+    default:
+      c.schedule = zero_bubble_v(c.parts, m);
+  }
+  const int stages = c.schedule.stages();
+  for (int b = 0; b < 4; ++b) c.stage_of.push_back(random.below(stages));
+  std::sort(c.stage_of.begin(), c.stage_of.end());
+  const bool even = random.chance(50);
+  for (int k = 0; k < m; ++k)
+    c.rows.push_back(even && k > 0 ? c.rows[0] : static_cast<Index>(random.below(6)));
+  return c;
+}
 
 /// A pipeline with what it is given.
 template <class T> class PipelineSetting {

@@ -3,54 +3,17 @@
 // peaks are as planned, and what cannot be cut is refused in words.
 #include <doctest/doctest.h>
 
-#include "op/cases.hpp"
 #include "op/texts_of.hpp"
 #include "pipeline/pipeline_case.hpp"
 
 using namespace support;
-
-namespace {
-
-/// A schedule, a map of four blocks and micro-batches, chosen by a seed.
-PipelineCase some_case(Random& random, int processes) {
-  PipelineCase c;
-  do {
-    c.parts = 1 + random.below(processes);
-  } while (processes % c.parts != 0 || c.parts > 4);
-  const int m = 1 + random.below(6), each = 1 + random.below(2);
-  switch (random.below(5)) {
-    case 0:
-      c.schedule = gpipe(c.parts, m);
-      break;
-    case 1:
-      c.schedule = one_f_one_b(c.parts, m);
-      break;
-    case 2:
-      c.schedule = zero_bubble(c.parts, m);
-      break;
-    case 3:
-      c.schedule = interleaved(c.parts, each, m);
-      break;
-    default:
-      c.schedule = zero_bubble_v(c.parts, m);
-  }
-  const int stages = c.schedule.stages();
-  for (int b = 0; b < 4; ++b) c.stage_of.push_back(random.below(stages));
-  std::sort(c.stage_of.begin(), c.stage_of.end());
-  const bool even = random.chance(50);
-  for (int k = 0; k < m; ++k)
-    c.rows.push_back(even && k > 0 ? c.rows[0] : static_cast<Index>(random.below(6)));
-  return c;
-}
-
-}  // namespace
 
 TEST_CASE("pipeline: any schedule gives the loss and the gradients of one part") {
   const std::uint64_t seed = seed_for("pipelines", 381);
   for (const int processes : {1, 2, 3, 4, 6, 8})
     for (int round = 0; round < cases_of(4, 60); ++round) {
       Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
-      const PipelineCase c = some_case(random, processes);
+      const PipelineCase c = some_pipeline(random, processes);
       CHECK(quiet(texts_of(processes, [&](const std::shared_ptr<Transport>& transport) {
         return round % 4 == 3 ? pipeline_case<float>(transport, c, 1e-5)
                               : pipeline_case<double>(transport, c, 1e-12);
@@ -67,4 +30,82 @@ TEST_CASE("pipeline: the peak of a part is that of a dry run") {
       CHECK(quiet(texts_of(
           processes, [&](const std::shared_ptr<Transport>& t) { return pipeline_peak(t, c); })));
     }
+}
+
+TEST_CASE("pipeline: what cannot be cut or run is refused in words, on every process") {
+  const auto says = [](const PipelineCase& c, const StageMap* map, const std::string& part,
+                       int batches = -1) {
+    return all_say(texts_of(2,
+                            [&](const std::shared_ptr<Transport>& transport) -> std::string {
+                              const PipelineSetting<double> s(transport, c);
+                              auto step = pipelined<lines::stage>(
+                                  s.mesh,
+                                  [](const Stack<double>& w, const Sample<double>& b) {
+                                    return stack_loss(w, b);
+                                  },
+                                  map == nullptr ? c.map() : *map, c.schedule);
+                              auto given = s.batches;
+                              if (batches >= 0) given.resize(static_cast<std::size_t>(batches));
+                              (void)step(s.model, given);
+                              return "nothing";
+                            }),
+                   part);
+  };
+  const PipelineCase good{2, gpipe(2, 2), {0, 0, 1, 1}, {3, 3}};
+  CHECK(says(good, nullptr, "is given 1 micro-batches, and its schedule GPipe has 2; give as many",
+             1));
+  const StageMap typo{{"embed", 0}, {"blocks.0", 0}, {"block.1", 1}, {"head", 1}};
+  CHECK(says(good, &typo,
+             "no operator runs in layer \"block.1\"; the layers are embed, blocks.0, blocks.1, "
+             "blocks.2, blocks.3, head"));
+  const StageMap beyond{{"embed", 0}, {"head", 2}};
+  CHECK(says(good, &beyond,
+             "layer \"head\" is put into stage 2, and there are 2 stages, numbered from 0"));
+  const StageMap back{{"embed", 0},    {"blocks.0", 1}, {"blocks.1", 0},
+                      {"blocks.2", 1}, {"blocks.3", 1}, {"head", 1}};
+  CHECK(says(good, &back, "stages wait for each other: operator"));
+  CHECK(says(good, &back, "of layer \"blocks.1\""));
+  PipelineCase stuck = good;
+  stuck.schedule = parse_schedule("0F0,0F1,0B0,0B1\n1F1,1B1,1F0,1B0", {0, 1});
+  stuck.schedule.lists[0] = {{PipelinePass::forward, 0, 0},
+                             {PipelinePass::backward, 0, 0},
+                             {PipelinePass::forward, 0, 1},
+                             {PipelinePass::backward, 0, 1}};
+  CHECK(says(stuck, nullptr, "some actions wait for each other: "));
+}
+
+TEST_CASE("pipeline: a table of a user's own, and one that a search finds, give the same") {
+  PipelineCase c{
+      2,
+      parse_schedule("0F0,0F1,0F2,0I1,0I0,0W0,0I2,0W2,0W1\n1F0,1F1,1I1,1F2,1I0,1W1,1I2,1W0,1W2",
+                     {0, 1}),
+      {0, 0, 1, 1},
+      {5, 4, 3}};
+  const auto right = [&] {
+    return quiet(texts_of(4, [&](const std::shared_ptr<Transport>& t) {
+      return pipeline_case<double>(t, c, 1e-12);
+    }));
+  };
+  CHECK(right());
+  const PipelineModel model = PipelineModel::chain(2, {{3}, {3}, {2}});
+  c.schedule = search_schedule(model, {0, 1}, 3).schedule;
+  CHECK(right());
+}
+
+TEST_CASE("pipeline: a process that lists another function is told, and nobody hangs") {
+  const PipelineCase c{2, one_f_one_b(2, 2), {0, 0, 1, 1}, {4, 4}};
+  const auto texts = texts_of(2, [&](const std::shared_ptr<Transport>& transport) -> std::string {
+    const PipelineSetting<double> s(transport, c);
+    const bool other = transport->process() == 1;
+    auto step = pipelined<lines::stage>(
+        s.mesh,
+        [other](const Stack<double>& w, const Sample<double>& b) {
+          const auto loss = stack_loss(w, b);
+          return other ? loss + loss : loss;
+        },
+        c.map(), c.schedule);
+    (void)step(s.model, s.batches);
+    return "nothing";
+  });
+  CHECK(all_say(texts, "a pipeline of 2 stages by the schedule 1F1B with 2 micro-batches"));
 }

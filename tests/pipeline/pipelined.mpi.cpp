@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: layers
+// Pipelines under MPI: values, bytes and peaks as on loopback, and the calls that MPI sees are the
+// schedule's messages.
+#include <doctest/doctest.h>
+
+#include "pipeline/pipeline_case.hpp"
+#include "support/pmpi.hpp"
+#include "support/world.hpp"
+
+using namespace support;
+
+TEST_CASE("pipeline: any schedule under MPI gives the loss and the gradients of one part") {
+  const std::uint64_t seed = seed_for("pipelines under MPI", 382, support::world()->process() == 0);
+  for (int round = 0; round < cases_of(6, 40); ++round) {
+    Random random(seed + static_cast<std::uint64_t>(round));
+    const PipelineCase c = some_pipeline(random, support::world()->size());
+    const std::string text = round % 3 == 2 ? pipeline_case<float>(support::world(), c, 0)
+                                            : pipeline_case<double>(support::world(), c, 0);
+    CHECK_MESSAGE(text.empty(), text);
+  }
+}
+
+TEST_CASE("pipeline: MPI sees the messages of the process's own list, and no others") {
+  const int size = support::world()->size();
+  const int parts = size % 2 == 0 ? 2 : 1;
+  const PipelineCase c{parts, one_f_one_b(parts, 3), {0, 0, parts - 1, parts - 1}, {6, 6, 6}};
+  const PipelineSetting<double> s(support::world(), c);
+  auto step = s.pipeline();
+  (void)step(s.model, s.batches);
+  const auto elements = [](const char* what) {  // of the calls that were recorded
+    Index sum = 0;
+    for (const std::string& call : support::pmpi::calls())
+      if (call.find(what) == 0) sum += std::stoll(call.substr(call.find(": ") + 2));
+    return sum;
+  };
+  support::pmpi::record(true);
+  (void)step(s.model, s.batches);
+  support::pmpi::record(false);
+  const Index sent = elements("send"), received = elements("receive");
+  support::pmpi::record(true);
+  if (parts == 2) (void)reshard<OnLine<double, _, _>>(s.model.embed, s.part(1));  // the tied weight
+  support::pmpi::record(false);
+  const PipelineRun run = simulate(step.model(), step.schedule());
+  const PipelinePart& own = run.parts[static_cast<std::size_t>(s.mesh.coordinate<lines::stage>())];
+  CHECK(8 * (sent - elements("send")) == own.sent_bytes);
+  CHECK(8 * (received - elements("receive")) == own.received_bytes);
+  if (s.batches[0].x.core().local_size() > 0 || s.batches[0].y.core().local_size() > 0)
+    CHECK((own.sent_bytes > 0) == (parts == 2));
+  const std::string wrong = pipeline_peak(support::world(), c);
+  CHECK_MESSAGE(wrong.empty(), wrong);
+}
