@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/nn/initializer.hpp>
@@ -35,6 +36,12 @@ class ParameterShardings {
     for (std::size_t i = 0; i < tensors_.size(); ++i)
       if (tensors_[i].storage() == x.storage()) return shardings_[i] = to, true;
     return false;
+  }
+  /// Returns the number of a parameter, counted from 0; -1 for a tensor that is none.
+  std::int64_t number_of(const TensorCore& x) const {
+    for (std::size_t i = 0; i < tensors_.size(); ++i)
+      if (tensors_[i].storage() == x.storage()) return static_cast<std::int64_t>(i);
+    return -1;
   }
   /// Returns how parameter `number` lies, counted from 0. Throws UsageError for one that was not
   /// made before.
@@ -62,19 +69,22 @@ template <class M> class Parameters {
   void follow(detail::ParameterShardings& made) { made_now_ = &made; }
   /// Makes parameters of types with Open entries as `shardings` say (nn/born_as.hpp).
   void place(const detail::ParameterShardings& shardings) { shardings_ = &shardings; }
+  /// Makes parameter k on meshes[k], such as the part of the stage that uses it (nn/on_stages.hpp).
+  void spread(std::vector<ProcessMesh<M>> meshes) { each_ = std::move(meshes); }
   /// Returns the next parameter. Throws ShapeError for a wrong number of extents, UsageError for a
   /// constant that is no element.
   template <TypedTensor Tensor>
   Tensor tensor(const Extents& extents, const Initializer& initial, Where where = Where::here()) {
     using T = typename Tensor::value_type;
-    [[maybe_unused]] const std::uint64_t number = made_++;
+    const std::uint64_t number = made_++;
+    const ProcessMesh<M>& on = number < each_.size() ? each_[number] : mesh_;
     const auto made = [&](const detail::MapKernel& kernel, std::string_view label) {
       const detail::CallSite site{label, where};
       if constexpr (Tensor::open)
         if (shardings_ != nullptr)
           return Tensor(detail::create(
-              mesh_.core(), {dtype_of<T>, extents, shardings_->of(number, where)}, kernel, site));
-      const Tensor tensor = detail::create<Tensor>(mesh_, extents, kernel, site);
+              on.core(), {dtype_of<T>, extents, shardings_->of(number, where)}, kernel, site));
+      const Tensor tensor = detail::create<Tensor>(on, extents, kernel, site);
       if (made_now_ != nullptr) made_now_->made(tensor.core());
       return tensor;
     };
@@ -91,6 +101,7 @@ template <class M> class Parameters {
  private:
   ProcessMesh<M> mesh_;
   std::uint64_t seed_, made_ = 0;
+  std::vector<ProcessMesh<M>> each_;  ///< of the first parameters; of the others it is mesh_
   const detail::ParameterShardings* shardings_ = nullptr;
   detail::ParameterShardings* made_now_ = nullptr;
 };

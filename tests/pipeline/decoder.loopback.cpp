@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A Transformer of which each block is a stage, within which data and model axes split it: the
+// losses of several steps, and the weights after them, are those of one part.
+#include <doctest/doctest.h>
+
+#include <tessera/nn/on_stages.hpp>
+#include <tessera/pipeline.hpp>
+
+#include "nn/decoder_case.hpp"
+#include "op/texts_of.hpp"
+
+using namespace nn_test;
+
+namespace {
+
+struct stage : Axis<> {};
+using Staged = Mesh<stage, data, model>;
+static_assert(std::is_same_v<Without<Staged, stage>, Grid>);
+using U = Under<double, Grid, TensorParallel<data, model>>;
+using Model = Decoder<U>;
+
+struct Text2 {
+  TokenIds<U> ids, targets;
+  static constexpr auto fields = Fields<&Text2::ids, &Text2::targets>{};
+};
+constexpr DecoderSizes sizes{
+    .vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 7, .layers = 3};
+constexpr int micro_batches = 3;
+
+int stage_of(std::string_view path) {
+  if (path.starts_with("blocks.1")) return 1;
+  if (path.starts_with("blocks.2") || path.starts_with("norm") || path.starts_with("head"))
+    return 2;
+  return 0;
+}
+const StageMap layers{
+    {"embedding", 0}, {"block 0", 0}, {"block 1", 1}, {"block 2", 2}, {"head", 2}};
+
+template <class W>
+Text2 text_on(const ProcessMesh<Grid>& ids, const ProcessMesh<Grid>& targets, int m, const W&) {
+  const Extents extents{3 + m, 4};
+  return {from_function<TokenIds<U>>(ids, extents, Ids{11 - m}),
+          from_function<TokenIds<U>>(targets, extents, Ids{9 - m})};
+}
+auto loss_of_text(const Model& w, const Text2& text) {
+  const DecoderOptions options{.dropout = {.rate = 0.1, .seed = 8, .step = 3},
+                               .again = {false, true, false}};
+  return mean(cross_entropy(next_tokens(w, text.ids, options), text.targets));
+}
+/// One step of plain descent.
+template <class G> void descend(Model& w, const G& gradient) {
+  for_each_tensor([](auto& x, const auto& g) { x = x - 0.3 * g; }, w, gradient);
+}
+
+std::string decoder_case(const std::shared_ptr<Transport>& transport,
+                         const PipelineSchedule& schedule, int data_size) {
+  const auto mesh = make_mesh<Staged>(transport, schedule.parts(), data_size,
+                                      transport->size() / schedule.parts() / data_size);
+  const auto part = [&](int s) { return mesh.part<stage>(schedule.part(s)); };
+  const auto own = mesh.part<stage>(mesh.coordinate<stage>());
+  const auto make = [](auto& parameters) { return Model::like(parameters, sizes); };
+  Model w = on_stages<stage>(mesh, 7, schedule, stage_of, make);
+  Parameters<Grid> whole(own, 7);
+  Model alone = make(whole);
+  std::vector<Text2> texts, its;
+  for (int m = 0; m < micro_batches; ++m) {
+    texts.push_back(text_on(part(0), part(2), m, w));
+    its.push_back(text_on(own, own, m, w));
+  }
+  auto step = pipelined<stage>(mesh, loss_of_text, layers, schedule);
+  double first = 0, last = 0;
+  for (int k = 0; k < 5; ++k) {
+    const auto [loss, gradient] = step(w, texts);
+    descend(w, gradient);
+    std::vector<ValueAndGradient<decltype(loss_of_text(alone, its[0])), Model>> sum;
+    for (const Text2& text : its) {
+      const auto one = value_and_grad([&](const Model& v) { return loss_of_text(v, text); })(alone);
+      if (sum.empty()) {
+        sum.push_back(one);
+        continue;
+      }
+      sum[0].value = sum[0].value + one.value;
+      for_each_tensor([](auto& all, const auto& g) { all = all + g; }, sum[0].gradient,
+                      one.gradient);
+    }
+    descend(alone, sum[0].gradient);
+    last = value(sum[0].value);
+    if (k == 0) first = last;
+    if (loss.core().mesh() == own.core() && std::abs(value(loss) - last) > 1e-12 * std::abs(last))
+      return "step " + std::to_string(k) + ": the loss is " + std::to_string(value(loss)) +
+             ", and " + std::to_string(last) + " of one part";
+  }
+  if (!(last < first)) return "nothing is learnt";
+  std::string wrong;
+  for_each_tensor(
+      [&](const auto& x, const auto& y) {
+        if (x.core().mesh() != own.core()) return;
+        const auto a = to_host(x), b = to_host(y);
+        for (std::size_t i = 0; i < a.values.size(); ++i)
+          if (!(std::abs(a.values[i] - b.values[i]) <= 1e-12))
+            wrong = "a weight differs after five steps";
+      },
+      w, alone);
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("pipeline: a decoder in three stages trains as one on a part does") {
+  for (const auto& [processes, parts, data_size] :
+       {std::array<int, 3>{1, 1, 1}, {3, 3, 1}, {6, 3, 2}, {6, 3, 1}, {8, 2, 2}}) {
+    std::vector<PipelineSchedule> all;
+    if (parts == 3)
+      all = {gpipe(3, micro_batches), one_f_one_b(3, micro_batches), zero_bubble(3, micro_batches)};
+    else
+      all = {search_schedule(PipelineModel::chain(3, {{2}, {2}, {1}}),
+                             parts == 1 ? std::vector<int>{0, 0, 0} : std::vector<int>{0, 1, 0},
+                             micro_batches)
+                 .schedule};
+    for (const PipelineSchedule& schedule : all)
+      CHECK(support::quiet(
+          support::texts_of(processes, [&](const std::shared_ptr<Transport>& transport) {
+            return decoder_case(transport, schedule, data_size);
+          })));
+  }
+}
