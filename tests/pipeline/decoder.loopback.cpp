@@ -3,6 +3,9 @@
 // losses of several steps, and the weights after them, are those of one part.
 #include <doctest/doctest.h>
 
+#include <cstdio>
+
+#include <tessera/io/checkpoint.hpp>
 #include <tessera/nn/on_stages.hpp>
 #include <tessera/pipeline.hpp>
 
@@ -23,7 +26,7 @@ struct Text2 {
   TokenIds<U> ids, targets;
   static constexpr auto fields = Fields<&Text2::ids, &Text2::targets>{};
 };
-constexpr DecoderSizes sizes{
+constexpr DecoderSizes small{
     .vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 7, .layers = 3};
 constexpr int micro_batches = 3;
 
@@ -52,13 +55,29 @@ template <class G> void descend(Model& w, const G& gradient) {
   for_each_tensor([](auto& x, const auto& g) { x = x - 0.3 * g; }, w, gradient);
 }
 
+/// Whether all tensors of x that lie on this process's part have (or, `same` false, one of them has
+/// not) the values of y's.
+bool same_values(const Model& x, const Model& y, const ProcessMesh<Grid>& own, bool same) {
+  bool all = true, any = false;
+  for_each_tensor(
+      [&](const auto& a, const auto& b) {
+        if (a.core().mesh() != own.core()) return;
+        any = true;
+        const auto u = to_host(a), v = to_host(b);
+        for (std::size_t i = 0; i < u.values.size(); ++i)
+          all = all && std::abs(u.values[i] - v.values[i]) <= 1e-12;
+      },
+      x, y);
+  return !any || all == same;
+}
+
 std::string decoder_case(const std::shared_ptr<Transport>& transport,
                          const PipelineSchedule& schedule, int data_size) {
   const auto mesh = make_mesh<Staged>(transport, schedule.parts(), data_size,
                                       transport->size() / schedule.parts() / data_size);
   const auto part = [&](int s) { return mesh.part<stage>(schedule.part(s)); };
   const auto own = mesh.part<stage>(mesh.coordinate<stage>());
-  const auto make = [](auto& parameters) { return Model::like(parameters, sizes); };
+  const auto make = [](auto& parameters) { return Model::like(parameters, small); };
   Model w = on_stages<stage>(mesh, 7, schedule, stage_of, make);
   Parameters<Grid> whole(own, 7);
   Model alone = make(whole);
@@ -91,17 +110,7 @@ std::string decoder_case(const std::shared_ptr<Transport>& transport,
              ", and " + std::to_string(last) + " of one part";
   }
   if (!(last < first)) return "nothing is learnt";
-  std::string wrong;
-  for_each_tensor(
-      [&](const auto& x, const auto& y) {
-        if (x.core().mesh() != own.core()) return;
-        const auto a = to_host(x), b = to_host(y);
-        for (std::size_t i = 0; i < a.values.size(); ++i)
-          if (!(std::abs(a.values[i] - b.values[i]) <= 1e-12))
-            wrong = "a weight differs after five steps";
-      },
-      w, alone);
-  return wrong;
+  return same_values(w, alone, own, true) ? "" : "a weight differs after five steps";
 }
 
 }  // namespace
@@ -123,4 +132,68 @@ TEST_CASE("pipeline: a decoder in three stages trains as one on a part does") {
             return decoder_case(transport, schedule, data_size);
           })));
   }
+}
+
+TEST_CASE(
+    "pipeline: an optimizer keeps its state within stages, and a checkpoint is read by any number "
+    "of them") {
+  const std::string path = "pipeline_decoder.safetensors";
+  const auto train = [&](const std::shared_ptr<Transport>& transport,
+                         const PipelineSchedule& schedule, bool fresh) -> std::string {
+    const auto mesh =
+        make_mesh<Staged>(transport, schedule.parts(), 1, transport->size() / schedule.parts());
+    const auto own = mesh.part<stage>(mesh.coordinate<stage>());
+    const auto make = [](auto& parameters) { return Model::like(parameters, small); };
+    Model w = on_stages<stage>(mesh, 7, schedule, stage_of, make);
+    Parameters<Grid> whole(own, 7);
+    Model alone = make(whole);
+    std::vector<Text2> texts, its;
+    for (int m = 0; m < micro_batches; ++m) {
+      texts.push_back(
+          text_on(mesh.part<stage>(schedule.part(0)), mesh.part<stage>(schedule.part(2)), m, w));
+      its.push_back(text_on(own, own, m, w));
+    }
+    auto step = pipelined<stage>(mesh, loss_of_text, layers, schedule);
+    for (int k = 0; k < 6; ++k) {
+      if (!fresh && k == 0) {  // the first three steps are in the file
+        Model read = w;
+        (void)read_checkpoint(mesh, path, read);
+        if (!same_values(read, w, own, false))
+          return "the checkpoint has the weights of the beginning";
+      }
+      descend(w, step(w, texts).gradient);
+      std::vector<Model> sum;
+      for (const Text2& text : its) {
+        const auto one =
+            value_and_grad([&](const Model& v) { return loss_of_text(v, text); })(alone);
+        if (sum.empty())
+          sum.push_back(one.gradient);
+        else
+          for_each_tensor([](auto& all, const auto& g) { all = all + g; }, sum[0], one.gradient);
+      }
+      descend(alone, sum[0]);
+      if (!same_values(w, alone, own, true))
+        return "step " + std::to_string(k) + ": a weight differs";
+      if (k == 2 && fresh) write_checkpoint(mesh, path, w);
+      if (k == 2 && !fresh) {
+        Model read = on_stages<stage>(mesh, 8, schedule, stage_of, make);
+        (void)read_checkpoint(mesh, path, read);
+        if (!same_values(read, alone, own, true)) return "what is read from the checkpoint differs";
+      }
+    }
+    return "";
+  };
+  const auto runs = [&](int processes, const PipelineSchedule& schedule, bool fresh) {
+    return support::quiet(
+        support::texts_of(processes, [&](const std::shared_ptr<Transport>& transport) {
+          return train(transport, schedule, fresh);
+        }));
+  };
+  CHECK(runs(6, one_f_one_b(3, micro_batches), true));
+  CHECK(runs(3, zero_bubble(3, micro_batches), false));
+  CHECK(runs(
+      1,
+      search_schedule(PipelineModel::chain(3, {{2}, {2}, {1}}), {0, 0, 0}, micro_batches).schedule,
+      false));
+  std::remove(path.c_str());
 }

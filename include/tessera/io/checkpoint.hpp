@@ -2,8 +2,9 @@
 #pragma once
 /// @file
 /// Checkpoints: the tensors of a tree, by name, and facts beside them, in one .safetensors file
-/// that any mesh reads under any specs. All processes read or write at once, each its own pieces,
-/// on a file system that they share.
+/// that any mesh reads under any specs; a tree's tensors may lie on parts of the mesh, such as the
+/// stages of a pipeline, and be read on others. All processes read or write at once, each its own
+/// pieces, on a file system that they share.
 ///
 ///     write_checkpoint(mesh, "run.safetensors", weights, {{"step", "1200"}});
 ///     CheckpointFacts facts = read_checkpoint(mesh, "run.safetensors", weights);   // on another mesh, too
@@ -60,8 +61,8 @@ inline SafetensorsHeader read_checkpoint_header(const std::string& path,
 /// runs, which often is none (allowed on a Strict mesh too), one tensor after the other; sums of
 /// eight bytes for each 16 MiB, in no ledger. Collective over the mesh. Throws FileError, the same
 /// on every process; then the old file is unchanged; UsageError for tensors that are not on the
-/// mesh, and for names or facts that are no UTF-8. The new file has the permissions of the old one.
-/// On a dry mesh nothing is written.
+/// mesh or a part of it, and for names or facts that are no UTF-8. The new file has the permissions
+/// of the old one. On a dry mesh nothing is written.
 template <class Tree>
 void write_checkpoint(const DynamicMesh& mesh, const std::string& path, const Tree& tree,
                       const CheckpointFacts& facts = {}, const CheckpointOptions& options = {},

@@ -59,9 +59,11 @@ class ProgressOfAll {
 };
 
 /// Returns the bytes that this process reads or writes of all tensors.
-inline Index own_file_bytes(const MeshCore& mesh, const std::vector<NamedTensor>& tensors) {
+inline Index own_file_bytes(const std::vector<NamedTensor>& tensors) {
   Index bytes = 0;
   for (const NamedTensor& named : tensors) {
+    const MeshCore& mesh = *named.tensor.mesh();
+    if (mesh.absent()) continue;
     TensorDesc desc = named.tensor.desc();
     desc.sharding = file_sharding(desc, mesh.shape());
     bytes = saturating_add(bytes, TensorCore::local_bytes(mesh, desc));
@@ -110,17 +112,18 @@ void save_tensors(MeshCore& mesh, const std::vector<NamedTensor>& tensors, NewCh
                   const FileProgress& told, CallSite site, const Put& put) {
   SafetensorsHeader& header = made.header;
   const auto data = static_cast<Index>(made.file.header.size());
-  ProgressOfAll progress(told, own_file_bytes(mesh, tensors));
+  ProgressOfAll progress(told, own_file_bytes(tensors));
   std::string complaint;
   for (const NamedTensor& named : tensors) {
     const TensorCore& x = named.tensor;
-    const Sharding sharding = file_sharding(x.desc(), mesh.shape());
+    const MeshCore& on = *x.mesh();  // the mesh, or a part of it
+    const Sharding sharding = file_sharding(x.desc(), on.shape());
     const bool there = x.sharding() == sharding && x.halo() == nullptr;
     const TensorCore block = there ? x : reshard(x, sharding, site);
     if (mesh.dry()) continue;
     const Index begin = header.find(named.name)->begin;
     PieceSums sums(x.type(), header.find(named.name)->end - begin, file_piece_bytes);
-    if (complaint.empty() && writes_file(sharding, mesh.shape(), mesh.coordinates()))
+    if (complaint.empty() && !on.absent() && writes_file(sharding, on.shape(), on.coordinates()))
       complaint = complaint_of([&] {
         save_pieces(block, progress.of_one(), [&](Index offset, Index bytes, const char* piece) {
           sums.add(offset, bytes, piece);
@@ -285,18 +288,20 @@ CheckpointFacts read_checkpoint(const std::shared_ptr<MeshCore>& mesh, const std
   }));
   require_one_file(*mesh, start.digest, path, site);
   const Index sum_bytes = piece_bytes(start.header);
-  ProgressOfAll progress(options.progress, own_file_bytes(*mesh, tensors));
+  ProgressOfAll progress(options.progress, own_file_bytes(tensors));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorDesc desc = tensors[i].tensor.desc();
+    const std::shared_ptr<MeshCore> on = tensors[i].tensor.mesh();
     tensors[i].tensor = {};
     const SafetensorsEntry& entry = *start.header.find(tensors[i].name);
     TensorDesc stored = desc;
-    stored.sharding = file_sharding(desc, mesh->shape());
-    const TensorCore block = TensorCore::make(mesh, stored, site.where);
+    stored.sharding = file_sharding(desc, on->shape());
+    const TensorCore block = TensorCore::make(on, stored, site.where);
     if (!mesh->dry()) {
       PieceSums sums(desc.type, entry.end - entry.begin, sum_bytes);
-      const bool counts = writes_file(stored.sharding, mesh->shape(), mesh->coordinates());
+      const bool counts = writes_file(stored.sharding, on->shape(), on->coordinates());
       const std::string complaint = complaint_of([&] {
+        if (on->absent()) return;
         fill_pieces(block, progress.of_one(), [&](Index offset, Index bytes, char* piece) {
           file->read(piece, bytes, start.header.data_offset + entry.begin + offset);
           if (counts) sums.add(offset, bytes, piece);

@@ -17,6 +17,7 @@
 #include <tessera/comm/mesh_core.hpp>
 #include <tessera/io/detail/pieces.hpp>
 #include <tessera/io/safetensors_header.hpp>
+#include <tessera/tensor/part_core.hpp>
 
 namespace tessera {
 
@@ -90,10 +91,11 @@ inline std::string unfit(const MeshCore& mesh, const std::vector<NamedTensor>& t
     if (!named.tensor.defined())
       return "the tensor \"" + named.name +
              "\" has not been made; a checkpoint has tensors of known extents, make it first";
-    if (named.tensor.mesh().get() != &mesh)
+    const std::shared_ptr<MeshCore>& on = named.tensor.mesh();
+    if (on.get() != &mesh && whole_of(on).get() != &mesh)
       return "the tensor \"" + named.name + "\" is on the mesh " +
              named.tensor.mesh()->to_string() + " and the checkpoint on " + mesh.to_string() +
-             "; a checkpoint is of one mesh, write one for each";
+             "; a checkpoint is of one mesh and its parts, write one for each mesh";
   }
   return "";
 }
