@@ -3,7 +3,9 @@
 // losses of several steps, and the weights after them, are those of one part.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include <tessera/io/checkpoint.hpp>
 #include <tessera/nn/on_stages.hpp>
@@ -154,6 +156,9 @@ TEST_CASE(
       its.push_back(text_on(own, own, m, w));
     }
     auto step = pipelined<stage>(mesh, loss_of_text, layers, schedule);
+    const OptimizerOptions clipped{.clip = 0.5};
+    Optimizer optimizer(AdamW{.rate = 0.01}, w, clipped),
+        other(AdamW{.rate = 0.01}, alone, clipped);
     for (int k = 0; k < 6; ++k) {
       if (!fresh && k == 0) {  // the first three steps are in the file
         Model read = w;
@@ -161,7 +166,7 @@ TEST_CASE(
         if (!same_values(read, w, own, false))
           return "the checkpoint has the weights of the beginning";
       }
-      descend(w, step(w, texts).gradient);
+      optimizer.step(w, step(w, texts).gradient);
       std::vector<Model> sum;
       for (const Text2& text : its) {
         const auto one =
@@ -171,7 +176,7 @@ TEST_CASE(
         else
           for_each_tensor([](auto& all, const auto& g) { all = all + g; }, sum[0], one.gradient);
       }
-      descend(alone, sum[0]);
+      other.step(alone, sum[0]);
       if (!same_values(w, alone, own, true))
         return "step " + std::to_string(k) + ": a weight differs";
       if (k == 2 && fresh) write_checkpoint(mesh, path, w);
@@ -181,6 +186,19 @@ TEST_CASE(
         if (!same_values(read, alone, own, true)) return "what is read from the checkpoint differs";
       }
     }
+    const double norm = optimizer.report().norm, alike = other.report().norm;
+    if (!(std::abs(norm - alike) <= 1e-12 * alike)) return "the norm of all gradients differs";
+    Model spoilt = w;  // as a gradient, in which stage 1 has a number that is none
+    spoilt.blocks[1].feed_forward_norm.scale =
+        spoilt.blocks[1].feed_forward_norm.scale * std::numeric_limits<double>::quiet_NaN();
+    const auto before = w.table.weight;
+    optimizer.step(w, spoilt);
+    const StepReport report = optimizer.report();
+    if (report.skipped.size() != 1 ||
+        report.skipped[0].paths != std::vector<std::string>{"blocks.1.feed_forward_norm.scale"})
+      return "a number that is none in one stage is not told of on all processes";
+    if (w.table.weight.core().mesh() == own.core() && !(to_host(w.table.weight) == to_host(before)))
+      return "a step is taken that should be skipped";
     return "";
   };
   const auto runs = [&](int processes, const PipelineSchedule& schedule, bool fresh) {

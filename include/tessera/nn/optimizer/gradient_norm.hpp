@@ -5,11 +5,12 @@
 /// update multiplies them.
 ///
 ///     const GradientCheck check(gradients, {.clip = 1.0, .scale = 1.0}, site);
-///     check.factor();          // a scalar tensor: min(1, clip / norm) / scale, or NaN
+///     check.factor(mesh, site);          // a scalar tensor: min(1, clip / norm) / scale, or NaN
 ///
 /// Laws: all sums of squares that are open over the same axes are added before they are finished,
 /// so that the norm takes one all-reduce of one number (of doubles two) for each such set of axes:
-/// one where all gradients are split alike. Sums are made in double, of doubles in two units, so
+/// one where all gradients are split alike. Gradients may lie on several parts of a mesh: then the
+/// parts' sums are added on the mesh. Sums are made in double, of doubles in two units, so
 /// that no square overflows or vanishes. Source: Pascanu, Mikolov and Bengio, "On the difficulty of
 /// training recurrent neural networks" (2013), Algorithm 1.
 #include <cmath>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include <tessera/nn/optimizer/update.hpp>
+#include <tessera/op/between.hpp>
 #include <tessera/tensor/host_copy.hpp>
 
 namespace tessera::detail {
@@ -66,12 +68,9 @@ class GradientCheck {
   /// Communication: an all-reduce of one number for each set of axes that splits gradients, none
   /// where nothing is asked for. Collective over the mesh. Precondition: there is a gradient.
   GradientCheck(const std::vector<TensorCore>& gradients, const GradientChecks& asked,
-                CallSite site) {
-    if (asked.clip <= 0 && !asked.finite) {
-      const TensorDesc scalar{DType::f64, {}, {}};
-      factor_ = filled(gradients[0].mesh(), scalar, 1 / asked.scale, site);
-      return;
-    }
+                CallSite site)
+      : constant_(1 / asked.scale) {
+    if (asked.clip <= 0 && !asked.finite) return;
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       const TensorCore& g = gradients[i];
       const auto add = [&](SquareKind kind, const TensorCore& sum) {
@@ -88,16 +87,20 @@ class GradientCheck {
     for (const Part& part : parts_) {
       bool added = false;
       for (Part& total : totals) {
-        if (total.kind != part.kind || !(total.sum.sharding() == part.sum.sharding())) continue;
+        if (total.kind != part.kind || !(total.sum.sharding() == part.sum.sharding()) ||
+            total.sum.mesh() != part.sum.mesh())
+          continue;
         total.sum = map_scalars(fn::Add{}, site, total.sum, part.sum);
         added = true;
       }
       if (!added) totals.push_back(part);
     }
     const std::vector<TensorCore> finished = finish_scalars(sums_of(totals), site);
+    common_ = common_mesh(gradients);
     for (std::size_t i = 0; i < finished.size(); ++i) {
       TensorCore& sum = squares_[static_cast<std::size_t>(totals[i].kind)];
-      sum = sum.defined() ? map_scalars(fn::Add{}, site, sum, finished[i]) : finished[i];
+      const TensorCore one = scalar_on(common_, finished[i], site);
+      sum = sum.defined() ? map_scalars(fn::Add{}, site, sum, one) : one;
     }
     const FactorOfNorm factor{asked.clip, 1 / asked.scale};
     if (!squares_[1].defined()) {
@@ -109,8 +112,15 @@ class GradientCheck {
     }
   }
 
-  /// Returns the factor of gradients: NaN where one of them is no number.
-  const TensorCore& factor() const { return factor_; }
+  /// Returns the factor of gradients, on a mesh where there are some: NaN where one of them is no
+  /// number. Communication: to other parts of a mesh one number, once.
+  const TensorCore& factor(const std::shared_ptr<MeshCore>& mesh, CallSite site) {
+    for (const TensorCore& known : factors_)
+      if (known.mesh() == mesh) return known;
+    return factors_.emplace_back(factor_.defined()
+                                     ? scalar_on(mesh, factor_, site)
+                                     : filled(mesh, {DType::f64, {}, {}}, constant_, site));
+  }
   /// Returns whether its values can be read: not on a dry mesh, nor before a compiled function ran.
   bool readable() const {
     return factor_.defined() && squares_[0].defined() && !factor_.dry() &&
@@ -128,7 +138,7 @@ class GradientCheck {
     std::vector<int> numbers;
     const std::vector<TensorCore> finished = finish_scalars(sums_of(parts_), site);
     for (std::size_t i = 0; i < finished.size(); ++i)
-      if (!std::isfinite(read(finished[i])) &&
+      if (!std::isfinite(read(scalar_on(common_, finished[i], site))) &&
           (numbers.empty() || numbers.back() != parts_[i].gradient))
         numbers.push_back(parts_[i].gradient);
     return numbers;
@@ -153,9 +163,24 @@ class GradientCheck {
     return sums;
   }
 
+  /// Returns the mesh of all gradients, or that of which their meshes are parts.
+  static std::shared_ptr<MeshCore> common_mesh(const std::vector<TensorCore>& gradients) {
+    for (const TensorCore& g : gradients)
+      if (g.mesh() != gradients[0].mesh()) return whole_of(gradients[0].mesh());
+    return gradients[0].mesh();
+  }
+  static TensorCore scalar_on(const std::shared_ptr<MeshCore>& mesh, const TensorCore& x,
+                              CallSite site) {
+    if (x.mesh() == mesh) return x;
+    return reshard_between(x, Sharding::replicated(0), DynamicMesh(mesh), site);
+  }
+
+  double constant_;  ///< the factor where nothing is asked for
+  std::shared_ptr<MeshCore> common_;
   std::vector<Part> parts_;
   TensorCore squares_[3];  ///< of each kind there is
   TensorCore factor_;
+  std::vector<TensorCore> factors_;  ///< the same on each mesh
 };
 
 }  // namespace tessera::detail

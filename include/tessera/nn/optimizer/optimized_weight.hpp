@@ -23,7 +23,7 @@ inline std::vector<TensorCore> moved_together(const std::vector<TensorCore>& fro
                                               const std::vector<Sharding>& to,
                                               const UpdatePolicy& policy, CallSite site) {
   if (policy.kind != UpdatePolicy::Kind::open || !chosen_on_thread)
-    return reshard_many(from, to, site);
+    return reshard_by_mesh(from, to, site);
   std::vector<TensorCore> made;
   for (std::size_t i = 0; i < from.size(); ++i) made.push_back(moved_to(from[i], to[i], site));
   return made;

@@ -46,13 +46,12 @@
 namespace tessera {
 
 /// `Rule`: Sgd, Adam, AdamW, Lars, Adafactor or one like them. `Policy`: a type of
-/// update_policy.hpp, or UpdatePolicy, whose value is then given. Meaning: one object, one tree of
-/// weights.
+/// update_policy.hpp, or UpdatePolicy, whose value is then given. One object has one tree.
 template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
  public:
-  /// Makes the state of a tree of weights: typed tensors, or, with an UpdatePolicy, any.
-  /// Communication: none. Collective over the mesh. Throws UsageError for a weight that is
-  /// unfinished or no real number, or where the tree has no tensor.
+  /// Makes the state of a tree of weights, on a mesh or its parts: typed tensors, or, with an
+  /// UpdatePolicy, any. Communication: none. Collective over the mesh. Throws UsageError for a
+  /// weight that is unfinished or no real number, or where the tree has no tensor.
   template <class Tree>
   Optimizer(Rule rule, const Tree& weights, OptimizerOptions options = {}, Policy policy = {},
             Where where = Where::here())
@@ -246,7 +245,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     const Index step = ++updates_;
     std::vector<TensorCore> gradients = shares_of(given, site);
     detail::GradientCheck check(gradients, {options_.clip, options_.finite, scale}, site);
-    const std::vector<TensorCore> trust = trust_of(olds, gradients, check.factor(), site);
+    const std::vector<TensorCore> trust = trust_of(olds, gradients, check, site);
     // Few weights at a time, so that old and new ones are not all there at once.
     for (std::size_t first = 0; first < olds.size(); first += detail::together_at_once) {
       const std::size_t end = std::min(olds.size(), first + detail::together_at_once);
@@ -256,7 +255,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
         detail::Share share{w.share_to_update(olds[i].core, {"optimizer's share", site.where}),
                             std::exchange(gradients[i], {}),
                             w.auxiliary,
-                            check.factor(),
+                            check.factor(olds[i].core.mesh(), site),
                             Rule::trusts ? trust[i] : TensorCore(),
                             w.desc.type,
                             w.master.defined(),
@@ -325,7 +324,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   /// Returns the factor of each weight's rate; none where the rule has one for all.
   std::vector<TensorCore> trust_of(const std::vector<InTree>& olds,
                                    const std::vector<TensorCore>& gradients,
-                                   const TensorCore& factor, detail::CallSite site) const {
+                                   detail::GradientCheck& check, detail::CallSite site) const {
     std::vector<TensorCore> trust;
     if constexpr (Rule::trusts) {
       std::vector<TensorCore> open;
@@ -335,7 +334,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       }
       const std::vector<TensorCore> sums = detail::finish_scalars(open, site);
       for (std::size_t i = 0; i < olds.size(); ++i)
-        trust.push_back(rule_.trust_of(sums[2 * i], sums[2 * i + 1], factor, site));
+        trust.push_back(rule_.trust_of(sums[2 * i], sums[2 * i + 1],
+                                       check.factor(olds[i].core.mesh(), site), site));
     }
     return trust;
   }

@@ -191,9 +191,31 @@ template <class F, class... X> TensorCore map_scalars(const F& f, CallSite site,
       out.partial.empty() ? Linearity::pointwise : Linearity::linear);
 }
 
+/// Reshards tensors together, those of each mesh by themselves: weights may lie on several parts of
+/// a mesh.
+inline std::vector<TensorCore> reshard_by_mesh(const std::vector<TensorCore>& from,
+                                               const std::vector<Sharding>& to, CallSite site) {
+  std::vector<TensorCore> made(from.size());
+  for (std::size_t first = 0; first < from.size(); ++first) {
+    if (made[first].defined()) continue;
+    std::vector<std::size_t> here;
+    std::vector<TensorCore> tensors;
+    std::vector<Sharding> shardings;
+    for (std::size_t i = first; i < from.size(); ++i)
+      if (from[i].mesh() == from[first].mesh()) {
+        here.push_back(i);
+        tensors.push_back(from[i]);
+        shardings.push_back(to[i]);
+      }
+    std::vector<TensorCore> moved = reshard_many(tensors, shardings, site);
+    for (std::size_t k = 0; k < here.size(); ++k) made[here[k]] = std::move(moved[k]);
+  }
+  return made;
+}
+
 /// Finishes scalars together: few calls for all of them.
 inline std::vector<TensorCore> finish_scalars(const std::vector<TensorCore>& open, CallSite site) {
-  return reshard_many(open, std::vector<Sharding>(open.size(), Sharding::replicated(0)), site);
+  return reshard_by_mesh(open, std::vector<Sharding>(open.size(), Sharding::replicated(0)), site);
 }
 
 }  // namespace tessera::detail
