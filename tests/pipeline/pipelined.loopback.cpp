@@ -109,3 +109,28 @@ TEST_CASE("pipeline: a process that lists another function is told, and nobody h
   });
   CHECK(all_say(texts, "a pipeline of 2 stages by the schedule 1F1B with 2 micro-batches"));
 }
+
+TEST_CASE("pipeline: when its actions ran") {
+  const PipelineCase c{2, zero_bubble(2, 3), {0, 0, 1, 1}, {4, 4, 4}};
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& transport) -> std::string {
+    const PipelineSetting<double> s(transport, c);
+    auto step = s.pipeline();
+    REQUIRE_THAT(complaint_of([&] { (void)step.measured(); }).find("before a call has run") !=
+                 std::string::npos);
+    (void)step(s.model, s.batches);
+    const PipelineRun run = step.measured();
+    for (std::size_t p = 0; p < 2; ++p) {
+      const std::vector<PipelineSpan>& spans = run.parts[p].spans;
+      REQUIRE_THAT(spans.size() == c.schedule.lists[p].size());
+      for (std::size_t i = 0; i < spans.size(); ++i) {
+        REQUIRE_THAT(spans[i].end > spans[i].begin);
+        REQUIRE_THAT(i == 0 || spans[i].begin >= spans[i - 1].end);
+        REQUIRE_THAT(spans[i].end <= run.time);
+      }
+    }
+    REQUIRE_THAT(run.parts[1].spans[0].begin >=
+                 run.parts[0].spans[0].end);  // 1F0 reads what 0F0 has made
+    REQUIRE_THAT(explain(step.schedule(), run).find("part 1") != std::string::npos);
+    return "";
+  })));
+}

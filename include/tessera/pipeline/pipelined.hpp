@@ -77,6 +77,11 @@ template <class F, class Part> class Pipelined {
   const PipelineSchedule& schedule() const { return gradient_.schedule(); }
   /// Returns what the stages of the last call need. Throws UsageError before the first.
   const PipelineModel& model() const { return gradient_.model(); }
+  /// Returns when the actions of the last call ran, on the first process of each part: to be
+  /// compared with simulate(model(), schedule()), and drawn as that is. The clocks of one node are
+  /// one. Collective over the mesh. Communication: small, in no ledger. Throws UsageError before
+  /// the first call.
+  PipelineRun measured() const { return gradient_.measured(); }
 
  private:
   static std::vector<std::shared_ptr<MeshCore>> cores(const std::vector<ProcessMesh<Part>>& parts) {

@@ -19,6 +19,7 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/program/pipeline/cut.hpp>
 #include <tessera/program/pipeline/instructions.hpp>
+#include <tessera/program/pipeline/simulate.hpp>
 #include <tessera/run/listing.hpp>
 
 namespace tessera::detail {
@@ -69,6 +70,10 @@ class PipelineRunner {
                                                const std::vector<std::shared_ptr<MeshCore>>& homes);
 
   const PipelineSchedule& schedule() const { return schedule_; }
+  /// Returns when the actions of the last run began and ended, on the first process of each part;
+  /// of memory and bytes it knows nothing. Collective over the whole mesh. Communication: small, in
+  /// no ledger. Throws UsageError before the first run.
+  TESSERA_FUNCTION PipelineRun measured() const;
   /// Returns the model of the last run's stages. Throws UsageError before the first.
   TESSERA_FUNCTION const PipelineModel& model() const;
 
@@ -87,6 +92,7 @@ class PipelineRunner {
   int own_ = 0;
   std::vector<PipelineKnown> known_;
   std::size_t last_ = 0;
+  std::vector<PipelineSpan> spans_;  ///< of the last run's actions, by this process's clock
 };
 
 }  // namespace tessera::detail

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/comm/blackboard.hpp>
 #include <tessera/op/between.hpp>
 #include <tessera/pipeline/detail/block_message.hpp>
 #include <tessera/pipeline/detail/sums.hpp>
@@ -68,6 +69,7 @@ class PipelineCarrier {
     here_.resize(micro_batches_.size() * at(schedule.stages()));
   }
 
+  const std::vector<PipelineSpan>& spans() const { return spans_; }
   std::vector<TensorCore> run(const std::vector<std::shared_ptr<MeshCore>>& homes) {
     bring_arguments();
     using Kind = PipelineInstruction::Kind;
@@ -79,9 +81,12 @@ class PipelineCarrier {
         case Kind::arrived:
           messages_.finish_receiving(i.flow, i.micro_batch);
           break;
-        case Kind::act:
+        case Kind::act: {
+          const std::int64_t begin = steady_nanoseconds();
           act(schedule_.lists[at(own_)][at(i.action)]);
+          spans_.push_back({1000 * begin, 1000 * steady_nanoseconds()});
           break;
+        }
         case Kind::send:
           break;  // as soon as the action has ended, below
         case Kind::sent:
@@ -226,6 +231,7 @@ class PipelineCarrier {
   std::vector<Tensors> here_;  ///< of each micro-batch and stage
   BlockMessages messages_;     ///< ends before the tensors do
   OutputSums sums_;
+  std::vector<PipelineSpan> spans_;  ///< of the actions
 };
 
 TESSERA_FUNCTION PipelineRunner::PipelineRunner(std::shared_ptr<MeshCore> whole,
@@ -324,7 +330,40 @@ TESSERA_FUNCTION std::vector<TensorCore> PipelineRunner::run(
                      where_);
   const TakenBy none(nullptr);
   const PipelineKnown& known = this->known(micro_batches);
-  return PipelineCarrier(known, schedule_, whole_, parts_, own_, micro_batches, where_).run(homes);
+  PipelineCarrier carrier(known, schedule_, whole_, parts_, own_, micro_batches, where_);
+  std::vector<TensorCore> results = carrier.run(homes);
+  spans_ = carrier.spans();
+  return results;
+}
+
+TESSERA_FUNCTION PipelineRun PipelineRunner::measured() const {
+  (void)model();
+  if (whole_->dry())
+    throw UsageError("a pipeline on a dry mesh is asked when its actions ran; simulate its model",
+                     where_);
+  std::vector<std::uint64_t> times;  // of all parts' actions, one after the other
+  for (int p = 0; p < schedule_.parts(); ++p)
+    for (std::size_t i = 0; i < schedule_.lists[static_cast<std::size_t>(p)].size(); ++i) {
+      const bool own = p == own_ && this->own()->process() == 0;
+      times.push_back(own ? static_cast<std::uint64_t>(spans_[i].begin) : 0);
+      times.push_back(own ? static_cast<std::uint64_t>(spans_[i].end) : 0);
+    }
+  whole_->sum_facts(times, where_);
+  std::int64_t begin = max_int64;
+  for (const std::uint64_t t : times) begin = std::min(begin, static_cast<std::int64_t>(t));
+  PipelineRun run;
+  std::size_t next = 0;
+  for (const auto& list : schedule_.lists) {
+    PipelinePart part;
+    for (std::size_t i = 0; i < list.size(); ++i, next += 2) {
+      part.spans.push_back({static_cast<std::int64_t>(times[next]) - begin,
+                            static_cast<std::int64_t>(times[next + 1]) - begin});
+      part.busy += part.spans.back().end - part.spans.back().begin;
+      run.time = std::max(run.time, part.spans.back().end);
+    }
+    run.parts.push_back(std::move(part));
+  }
+  return run;
 }
 
 }  // namespace tessera::detail
