@@ -72,6 +72,12 @@ class BlockMessages {
     start(flow, micro_batch, x, partner(*here, from), false);
     return x;
   }
+  /// Lets messages that are under way go on: MPI moves large ones while it is called, and a process
+  /// that computes calls it here.
+  void progress() {
+    for (UnderWay& one : under_way_)
+      if (one.pending != nullptr) (void)one.pending->done();
+  }
   void finish_sending(int flow, int micro_batch) { finish(flow, micro_batch, true); }
   void finish_receiving(int flow, int micro_batch) { finish(flow, micro_batch, false); }
 

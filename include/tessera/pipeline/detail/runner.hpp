@@ -169,6 +169,7 @@ class PipelineCarrier {
         for (const int t : cut(m).moved[at(f)]) ends[at(t)] = false;  // until it is sent
     for (const int i : unit.entries) {
       replays_[at(m)].run(i, tensors, layers_);
+      messages_.progress();
       const ProgramEntry& e = program.entry(i);
       const auto over = [&](int t) {
         if (t >= 0 && left[at(t)] == 0 && ends[at(t)]) tensors[at(t)] = TensorCore();
