@@ -20,8 +20,10 @@
 #include <vector>
 
 #include <tessera/comm/mesh_core.hpp>
+#include <tessera/kernel/fence.hpp>
 #include <tessera/mesh/machine.hpp>
 #include <tessera/tensor/part_core.hpp>
+#include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera::detail {
 
