@@ -3,7 +3,7 @@
 
 # The rooms, in the order in which they may include each other; the table of their includes is in cmake/checks/rooms.cmake.
 set(TESSERA_PLAN_ROOMS base solve mesh spec plan program)
-set(TESSERA_RUN_ROOMS kernel comm tensor run op grad pipeline nn io show)
+set(TESSERA_RUN_ROOMS kernel comm tensor run op manual grad pipeline nn io show)
 set(TESSERA_ROOMS ${TESSERA_PLAN_ROOMS} ${TESSERA_RUN_ROOMS})
 
 # CMake's version is the header's.

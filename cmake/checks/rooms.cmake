@@ -15,9 +15,10 @@ set(comm_rooms base mesh kernel)
 set(tensor_rooms base mesh spec kernel comm)
 set(run_rooms base mesh spec plan program kernel comm tensor)
 set(op_rooms base mesh spec plan program kernel comm tensor run)
+set(manual_rooms base mesh spec plan program kernel comm tensor run op)
 set(grad_rooms base mesh spec plan program kernel comm tensor run op)
 set(pipeline_rooms base mesh spec plan program kernel comm tensor run op grad)
-set(nn_rooms base mesh spec plan program kernel comm tensor run op grad)
+set(nn_rooms base mesh spec plan program kernel comm tensor run op manual grad)
 set(io_rooms base mesh spec plan program kernel comm tensor run op)
 set(show_rooms base mesh spec plan program kernel comm tensor run op)
 
@@ -99,7 +100,7 @@ set(exceptions
 # The umbrella of the plan, and the version, must do without Kokkos and MPI; the umbrella of everything may name every room.
 set(umbrella_plan_rooms base mesh spec plan program)
 set(umbrella_version_rooms)
-set(umbrella_rooms base mesh spec plan program kernel comm tensor run op grad pipeline nn io show)
+set(umbrella_rooms base mesh spec plan program kernel comm tensor run op manual grad pipeline nn io show)
 
 set(outside_kokkos "^Kokkos_")
 set(outside_mpi "^mpi\\.h$")

@@ -89,7 +89,7 @@ def thrown_by_all(root):
 
 
 # What has pages beside the operators themselves.
-GROUPS = {"op": "Operators", "grad": "Gradients", "nn": "Layers and optimizers", "io": "In and out"}
+GROUPS = {"op": "Operators", "manual": "Manual mode", "grad": "Gradients", "nn": "Layers and optimizers", "io": "In and out"}
 
 
 def operators(root, pages, plans):

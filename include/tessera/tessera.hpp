@@ -8,13 +8,13 @@
 ///
 /// It has meshes, specs, tensors, all operators, plans and programs, drawings and npy files. It
 /// leaves out what a program includes by itself, since it takes long to compile or few use it:
-/// gradients (tessera/grad.hpp); neural networks, with gradients (tessera/nn.hpp), and those of
-/// which nothing is annotated (nn/born_as.hpp, nn/chosen_rules.hpp); trees of tensors
-/// (tensor/tree.hpp); compiled functions (op/compile.hpp); choices of shardings
+/// gradients (tessera/grad.hpp); manual mode (tessera/manual.hpp); neural networks, with gradients
+/// (tessera/nn.hpp), and those of which nothing is annotated (nn/born_as.hpp, nn/chosen_rules.hpp);
+/// pipelines (tessera/pipeline.hpp), and models made on their stages (nn/on_stages.hpp); trees of
+/// tensors (tensor/tree.hpp); compiled functions (op/compile.hpp); choices of shardings
 /// (run/choose_of.hpp, io/choice_file.hpp) and their solver (solve/min_marginals.hpp); checkpoints
-/// (io/checkpoint.hpp); traces (run/tracing.hpp, io/trace_file.hpp); pipelines
-/// (tessera/pipeline.hpp), and models made on their stages (nn/on_stages.hpp); functions of
-/// elements for kernels of your own (kernel/functions.hpp); and the most bytes of any process
+/// (io/checkpoint.hpp); traces (run/tracing.hpp, io/trace_file.hpp); functions of elements for
+/// kernels of your own (kernel/functions.hpp); and the most bytes of any process
 /// (program/peak.hpp).
 ///
 /// Every operator throws, beside what its own comment says: UsageError for a tensor that is empty,

@@ -52,8 +52,8 @@ class Tape final : public Taker, public ViewWatch {
   TESSERA_FUNCTION void pin(const TensorCore& x, const OpenSharding& to, Where where) override;
   Taker* beneath() override { return outer_; }
   void record_stated(const GradientBack& back, const TensorCore& x, const TensorCore& y,
-                     CallSite site) override {
-    record(back, {x}, {y}, {}, site);
+                     CallSite site, Stated stated) override {
+    record(back, {x}, {y}, {}, site, stated);
   }
   ViewWatch* outer_watch() const { return outer_watch_; }
   /// Notes a view of a followed tensor, and one through which another tensor may be written: what
@@ -64,7 +64,8 @@ class Tape final : public Taker, public ViewWatch {
   /// Records a call whose adjoint is given, and reads the tensors `kept`.
   TESSERA_FUNCTION void record(const Back& back, const std::vector<TensorCore>& arguments,
                                const std::vector<TensorCore>& results,
-                               const std::vector<TensorCore>& kept, CallSite site);
+                               const std::vector<TensorCore>& kept, CallSite site,
+                               Stated stated = Stated::made);
   /// Returns whether a tensor, or another one in its memory, is followed.
   TESSERA_FUNCTION bool follows(const TensorCore& x) const;
 
@@ -88,6 +89,7 @@ class Tape final : public Taker, public ViewWatch {
   struct Node {
     Adjoint adjoint;
     Back back;                            ///< in place of it
+    Stated stated = Stated::made;         ///< what the call is then
     std::vector<int> operands;            ///< their numbers; -1: followed by nobody
     std::vector<int> results;             ///< the same
     std::vector<TensorDesc> given, made;  ///< what the operands and results are
@@ -97,10 +99,21 @@ class Tape final : public Taker, public ViewWatch {
     std::unique_ptr<LayerPath> layers;
     std::shared_ptr<MeshCore> mesh;
   };
+  /// A tensor that is seen there: one for each description, mesh, and axes over which it differs.
+  struct Seen {
+    TensorDesc desc;
+    const MeshCore* mesh;
+    AxisSet varies;
+    int number;
+
+    bool is(const TensorCore& x) const {
+      return mesh == x.mesh().get() && varies == x.storage()->varies() && desc == x.desc();
+    }
+  };
   /// The memory of followed tensors, and the tensors that are seen in it.
   struct Memory {
     std::weak_ptr<const Storage> storage;  ///< so that no other has its address
-    std::vector<std::pair<TensorDesc, int>> seen;
+    std::vector<Seen> seen;
   };
 
   TESSERA_FUNCTION TensorCore take_one(const Request& r);
@@ -153,6 +166,10 @@ class Tape final : public Taker, public ViewWatch {
   std::vector<Node> nodes_;
   std::vector<std::vector<TensorCore>> sums_;  ///< of each number's gradients: one for a sharding
   std::vector<DType> types_;                   ///< of each number's gradient
+  /// Over which axes of the whole mesh each number differs, in manual mode: a gradient that differs
+  /// over others is a part of a sum over these; and whether what made it takes such parts.
+  std::vector<AxisSet> varies_;
+  std::vector<bool> takes_parts_;
   std::vector<Sharding> wanted_;  ///< under which each number's gradient is, perhaps unfinished
   std::vector<std::size_t> last_reader_;  ///< of each number: the node that gives its last gradient
 };

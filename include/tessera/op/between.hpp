@@ -195,6 +195,9 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
 }
 
 template <class Y, class X> struct TypedBetween {
+  static_assert(!is_manual<typename X::mesh_type> && !is_manual<typename Y::mesh_type>,
+                "[tessera] a tensor within a manual function is moved to another mesh; it leaves "
+                "the function as its result");
   using mesh = typename X::mesh_type;
   static_assert(std::is_same_v<typename X::value_type, typename Y::value_type>,
                 "[tessera] a reshard to another mesh keeps the element type; use cast first");

@@ -85,6 +85,14 @@ inline void require_destination(const Plan& plan, const Request& r) {
                          " and the destination " + to_string(into.desc(), names) +
                          "; give a tensor of the result's element type, extents and spec",
                      site.where);
+  AxisSet differ;
+  for (const TensorCore* operand : operands) differ = differ | operand->storage()->varies();
+  if (into.storage() != nullptr && !(differ - into.storage()->varies()).empty())
+    throw UsageError(label() +
+                         ": within a manual function, the result differs over an axis over which "
+                         "the destination is equal; give a tensor that varies over it, such as "
+                         "varying<axis>(y)",
+                     site.where);
   const auto begins = [](const TensorCore& t) { return static_cast<const char*>(t.memory()); };
   const auto ends = [&](const TensorCore& t, const Slot& slot) {
     return begins(t) +

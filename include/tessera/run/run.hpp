@@ -224,6 +224,14 @@ inline void require_kept(const Request& r, bool waits) {
                      r.site.where);
 }
 
+/// Returns a tensor of memory that is promised, which the call will make.
+inline TensorCore promised(const std::shared_ptr<MeshCore>& on, const TensorDesc& desc,
+                           const Request& r) {
+  TensorCore result(on, desc, make_promise(on, r.site.where));
+  note_varies(result, r.operands, false);
+  return result;
+}
+
 /// Calls take(result) for the results of a call before there are any: each is an operand, or of
 /// memory that is promised, but the first is the destination, where the call has one.
 template <class Take> void promise_results(const Request& r, const Plan& plan, const Take& take) {
@@ -234,7 +242,7 @@ template <class Take> void promise_results(const Request& r, const Plan& plan, c
     else if (r.extras.into != nullptr && slot == plan.result)
       take(TensorCore(on, desc, r.extras.into->storage()));
     else
-      take(TensorCore(on, desc, make_promise(on, r.site.where)));
+      take(promised(on, desc, r));
   };
   one(plan.result, plan.result_desc());
   if (plan.also.empty()) return;

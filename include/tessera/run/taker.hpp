@@ -6,6 +6,7 @@
 ///     { const TakenBy scope(&taker);  f(); }      // taker.take(call) for each call that f makes
 ///
 /// Laws: one taker at a time; the one before takes over again when the scope ends.
+#include <cstdint>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -19,6 +20,10 @@ class Tape;
 
 /// From the gradients of a call's results to those of its arguments, undefined where there is none.
 using GradientBack = std::function<std::vector<TensorCore>(const std::vector<TensorCore>&)>;
+
+/// What a call with a stated gradient is: an operator; or the same block, seen on another mesh
+/// (run/whole_view.hpp), which passes unfinished gradients on as they come.
+enum class Stated : std::uint8_t { made, seen };
 
 /// Takes the calls of this thread in place of carrying them out.
 class Taker {
@@ -37,7 +42,7 @@ class Taker {
   virtual Taker* beneath() { return this; }
   /// Records in a tape that y was made of x by a call whose gradient is stated.
   virtual void record_stated(const GradientBack&, const TensorCore& /*x*/, const TensorCore& /*y*/,
-                             CallSite) {}
+                             CallSite, Stated) {}
   /// Notes what a tensor's sharding shall be where it is chosen (op/constrain.hpp).
   virtual void pin(const TensorCore&, const OpenSharding&, Where) {}
 
@@ -78,7 +83,8 @@ class TakenBy {
 
 /// Returns f(), which makes a tensor of x apart from the tapes; they get its gradient from `back`.
 template <class F>
-TensorCore beside_tapes(const TensorCore& x, const GradientBack& back, CallSite site, const F& f) {
+TensorCore beside_tapes(const TensorCore& x, const GradientBack& back, CallSite site, const F& f,
+                        Stated stated = Stated::made) {
   std::vector<Taker*> tapes;
   Taker* beneath = taker_of_thread;
   while (beneath != nullptr && beneath->tape() != nullptr) {
@@ -89,7 +95,7 @@ TensorCore beside_tapes(const TensorCore& x, const GradientBack& back, CallSite 
     const TakenBy scope(beneath);
     return f();
   }();
-  for (Taker* tape : tapes) tape->record_stated(back, x, y, site);
+  for (Taker* tape : tapes) tape->record_stated(back, x, y, site, stated);
   return y;
 }
 

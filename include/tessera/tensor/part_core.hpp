@@ -23,6 +23,7 @@ namespace tessera::detail {
 struct PartHome {
   std::weak_ptr<MeshCore> whole;
   std::vector<int> members;  ///< the number in the whole mesh of each of its processes
+  AxisList axes;             ///< the axis of the whole mesh that each of its own is
 };
 
 /// The parts of a mesh that have been asked for.
@@ -51,6 +52,13 @@ inline std::shared_ptr<MeshCore> whole_of(const std::shared_ptr<MeshCore>& mesh,
 inline std::vector<int> members_of(const MeshCore& mesh) {
   const PartHome* part = mesh.attached<PartHome>();
   return part == nullptr ? all_members(mesh.shape().processes()) : part->members;
+}
+/// Returns the axis of that mesh that each axis of a mesh is, but for `alone`.
+inline AxisList axes_in_whole(const MeshCore& mesh) {
+  if (const PartHome* part = mesh.attached<PartHome>()) return part->axes;
+  AxisList own;
+  for (int a = 0; a < mesh.shape().rank(); ++a) own.push_back(a);
+  return own;
 }
 /// Returns the options of a mesh for one of some of its processes, whose order is their own.
 inline MeshOptions options_within(const MeshCore& mesh) {
@@ -104,7 +112,10 @@ inline std::shared_ptr<MeshCore> part_of(const std::shared_ptr<MeshCore>& mesh,
              : mesh->transport().among(members, where);
   const std::shared_ptr<MeshCore> core =
       make_mesh_core(among, part.shape(), names, options_within(*mesh), where);
-  PartHome own{whole_of(mesh, where), {}};
+  PartHome own{whole_of(mesh, where), {}, {}};
+  const AxisList axes = axes_in_whole(*mesh);
+  for (int a = 0; a < axes.size(); ++a)
+    if (!part.fixes(a)) own.axes.push_back(axes[a]);
   const std::vector<int> there = members_of(*mesh);
   for (const int p : members) own.members.push_back(there[static_cast<std::size_t>(p)]);
   core->attachment<PartHome>() = std::move(own);

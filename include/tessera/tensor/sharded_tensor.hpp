@@ -18,6 +18,7 @@
 #include <utility>
 
 #include <tessera/kernel/use_element.hpp>
+#include <tessera/mesh/manual.hpp>
 #include <tessera/spec/partition_spec.hpp>
 #include <tessera/spec/typed_tensor.hpp>
 #include <tessera/tensor/dynamic_mesh.hpp>
@@ -49,6 +50,30 @@ inline TensorCore kept_promise(const TensorCore& core, const Sharding& promised,
                         where);
   }
   return core.as_open();
+}
+
+/// Returns the tensor as one that may differ over `axes` too, in manual mode.
+inline TensorCore as_varying(const TensorCore& core, AxisSet axes) {
+  if (core.storage() == nullptr || (axes - core.storage()->varies()).empty()) return core;
+  if (core.storage()->promised()) {  // what makes it is of this type, and nothing else has it
+    core.storage()->set_varies(core.storage()->varies() | axes);
+    return core;
+  }
+  const auto seen = std::make_shared<Storage>(core.storage());
+  seen->set_history(core.storage()->history());
+  seen->set_varies(core.storage()->varies() | axes);
+  return {core.mesh(), core.desc(), seen};
+}
+
+/// Returns the tensor of a type that promises, in manual mode, that it differs over no other axes.
+/// Throws UsageError where it may.
+inline TensorCore as_promised(const TensorCore& core, AxisSet axes) {
+  if (core.storage() != nullptr && !(core.storage()->varies() - axes).empty())
+    throw UsageError(
+        "within a manual function, a tensor that may differ over an axis is given a type that says "
+        "it is equal over it; all_reduce_over<axis>(x) or all_gather_over<axis>(x) makes it equal, "
+        "and equal_by_promise<axis>(x) claims that it is");
+  return as_varying(core, axes);
 }
 
 /// Whether a tensor of spec From is one of spec To, which has open entries, as it lies.
@@ -103,6 +128,8 @@ template <class T, class M, class S> class ShardedTensor : public detail::Elemen
     detail::require_by_itself(core_, {});
     detail::use_tensor_of<value_type>();
     if constexpr (open) core_ = detail::kept_promise(core_, detail::lower<M, S>());
+    if constexpr (detail::is_manual<M>)
+      core_ = detail::as_promised(core_, detail::varying_axes<M>());
   }
   /// A tensor whose type agrees with this one's closed entries is one of this open type as it lies.
   template <class ItsSpec>

@@ -45,7 +45,8 @@ class Storage {
         owner_(mesh_->keep(of)),
         adopted_(true),
         root_(of->root()),
-        use_(of->use_) {}
+        use_(of->use_),
+        varies_(of->varies_) {}
   /// The memory of a result that an operator under way will make; keep() brings it.
   Storage(std::shared_ptr<MeshCore> mesh, Where where)
       : mesh_(std::move(mesh)), promised_(true), user_(where) {}
@@ -108,6 +109,11 @@ class Storage {
   /// Returns the bytes of arena memory that the block takes up.
   Index charge() const { return adopted_ ? 0 : arena_charge(block_.bytes); }
 
+  /// Returns the axes of the whole mesh over which the values may differ between its parts, in
+  /// manual mode (mesh/manual.hpp); elsewhere none.
+  AxisSet varies() const { return varies_; }
+  void set_varies(AxisSet axes) { varies_ = axes; }
+
   /// Counts the operators in progress that read or write this memory, and keeps the place of the
   /// operator's call for errors.
   void begin_use(Where where) {
@@ -159,6 +165,7 @@ class Storage {
   const Storage* root_ = this;
   LaneUse own_use_;
   LaneUse* use_ = &own_use_;
+  AxisSet varies_;
   int users_ = 0;
   int listed_ = -1;
   Where user_;

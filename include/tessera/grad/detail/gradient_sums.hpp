@@ -18,6 +18,7 @@
 #include <tessera/grad/adjoint/open_sums.hpp>
 #include <tessera/grad/tape.hpp>
 #include <tessera/run/run.hpp>
+#include <tessera/run/whole_view.hpp>
 
 namespace tessera::detail {
 
@@ -32,9 +33,10 @@ inline void Tape::add_gradient(int number, const TensorCore& given, CallSite sit
   TensorCore g = given;
   if (!left_open && !(g.sharding().finished() == wanted))
     g = run({ops::Reshard{wanted}, {&given}, site});
+  g = as_varying(g, varies_[static_cast<std::size_t>(number)]);
   std::vector<TensorCore>& sums = sums_[static_cast<std::size_t>(number)];
   for (TensorCore& sum : sums)
-    if (sum.sharding() == g.sharding()) {
+    if (sum.sharding() == g.sharding() && sum.storage()->varies() == g.storage()->varies()) {
       sum = added(sum, g, last ? g.type() : facts_of(g.type()).compute, site);
       return;
     }
@@ -48,11 +50,17 @@ TESSERA_FUNCTION TensorCore Tape::total(int number, CallSite site) {
   AxisSet open = wanted.partial;  // what is open in all of them may stay so
   for (const TensorCore& sum : sums) open = open & sum.sharding().partial;
   const Sharding to = wanted.finished().with_partial(open, Reduction::sum);
+  const AxisSet varies = varies_[static_cast<std::size_t>(number)];
+  const AxisSet of_first = sums[0].storage()->varies();
+  bool parts = takes_parts_[static_cast<std::size_t>(number)];
+  for (const TensorCore& sum : sums) parts = parts && sum.storage()->varies() == of_first;
   TensorCore all;
   for (TensorCore& sum : sums) {
     TensorCore one =
         converted(std::exchange(sum, {}), types_[static_cast<std::size_t>(number)], site);
     if (!(one.sharding() == to)) one = run({ops::Reshard{to}, {&one}, site});
+    if (const AxisSet over = one.storage()->varies() - varies; !parts && !over.empty())
+      one = summed_over(one, over, {site.label, site.where, Contract{}});
     all = all.defined() ? added(all, one, one.type(), site) : one;
   }
   sums.assign(1, all);

@@ -17,7 +17,8 @@ namespace tessera::detail {
 
 TESSERA_FUNCTION void Tape::record(const Back& back, const std::vector<TensorCore>& arguments,
                                    const std::vector<TensorCore>& results,
-                                   const std::vector<TensorCore>& kept, CallSite site) {
+                                   const std::vector<TensorCore>& kept, CallSite site,
+                                   Stated stated) {
   Node node;
   bool any = false;
   for (const TensorCore& x : arguments) {
@@ -28,10 +29,12 @@ TESSERA_FUNCTION void Tape::record(const Back& back, const std::vector<TensorCor
   if (!any || results.empty()) return;
   for (const TensorCore& y : results) {
     node.results.push_back(is_differentiable(y.type()) ? add_value(y) : -1);
+    if (node.results.back() >= 0 && stated == Stated::seen) takes_parts_.back() = true;
     node.made.push_back(y.desc());
   }
   for (const TensorCore& x : kept) node.kept.push_back({{}, x, writes_[memory_of(x)]});
   node.back = back;
+  node.stated = stated;
   node.mesh = results[0].mesh();
   add_node(std::move(node), site);
 }
@@ -53,8 +56,11 @@ TESSERA_FUNCTION void Tape::run_stated(const Node& node, std::size_t number_of_n
   const std::vector<TensorCore> gradients = node.back(cotangents);
   for (std::size_t i = 0; i < node.operands.size(); ++i)
     if (node.operands[i] >= 0 && gradients[i].defined())
-      add_gradient(node.operands[i], checked_gradient(gradients[i], node.given[i], site), site,
-                   false, gives_last(node, number_of_node, i));
+      add_gradient(node.operands[i],
+                   node.stated == Stated::seen
+                       ? gradients[i]
+                       : checked_gradient(gradients[i], node.given[i], site),
+                   site, false, gives_last(node, number_of_node, i));
 }
 
 }  // namespace tessera::detail

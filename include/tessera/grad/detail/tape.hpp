@@ -11,26 +11,11 @@
 #include <tessera/grad/adjoint/wanted.hpp>
 #include <tessera/grad/detail/gradient_sums.hpp>
 #include <tessera/grad/detail/stated_gradient.hpp>
+#include <tessera/grad/detail/tape_values.hpp>
 #include <tessera/grad/tape.hpp>
 #include <tessera/run/run.hpp>
 
 namespace tessera::detail {
-
-inline int Tape::add_value(const TensorCore& x, const Sharding* under) {
-  const int number = static_cast<int>(sums_.size());
-  sums_.emplace_back();
-  types_.push_back(x.type());
-  wanted_.push_back(under != nullptr ? *under : x.sharding().finished());
-  Memory& memory = memories_[memory_of(x)];
-  memory.storage = x.storage();
-  for (auto& [desc, known] : memory.seen)
-    if (desc == x.desc()) {
-      known = number;
-      return number;
-    }
-  memory.seen.emplace_back(x.desc(), number);
-  return number;
-}
 
 TESSERA_FUNCTION int Tape::follow(const TensorCore& x, Where where, const Sharding* under) {
   if (number_of(x) >= 0)
@@ -39,65 +24,6 @@ TESSERA_FUNCTION int Tape::follow(const TensorCore& x, Where where, const Shardi
         "function the tensor once, and let it use it twice",
         where);
   return add_value(x, under);
-}
-
-TESSERA_FUNCTION int Tape::number_of(const TensorCore& x) {
-  const auto found = memories_.find(memory_of(x));
-  if (found == memories_.end()) return number_of_written(x);
-  const Memory& memory = found->second;
-  for (const auto& [desc, number] : memory.seen)
-    if (desc == x.desc()) return number;
-  // The same block seen with other dimensions, by no operator: a reshape.
-  const auto [desc, number] = memory.seen.front();
-  const int seen = add_value(x);
-  Node node;
-  const ops::Reshape reshape{x.extents(), x.sharding()};
-  const MapKernel none;
-  node.adjoint = adjoint({.operation = reshape,
-                          .operands = {desc},
-                          .results = {x.desc()},
-                          .kernel = none,
-                          .label = "view",
-                          .wanted = {wanted_[static_cast<std::size_t>(number)]}},
-                         1);
-  node.operands.push_back(number);
-  node.results.push_back(seen);
-  node.made.push_back(x.desc());
-  node.label = "gradient of a view";
-  node.mesh = x.mesh();
-  nodes_.push_back(std::move(node));
-  return seen;
-}
-
-TESSERA_FUNCTION void Tape::viewed(const TensorCore& x, bool writes, Where where) {
-  if (outer_watch_ != nullptr) outer_watch_->viewed(x, writes, where);
-  if (follows(x)) {
-    read_ = true;
-    read_at_ = where;
-  } else if (writes && is_differentiable(x.type())) {
-    written_[memory_of(x)] = {x.storage(), where};
-  }
-}
-
-inline int Tape::number_of_written(const TensorCore& x) {
-  const auto found = read_ ? written_.find(memory_of(x)) : written_.end();
-  if (found == written_.end()) return -1;
-  const Where where = found->second.where;
-  const int number = add_value(x);
-  Node node;
-  node.adjoint.missing =
-      "its memory was viewed to be written, or adopted, at " + to_string(where) +
-      ", and a tensor that depends on an argument was viewed at " + to_string(read_at_) +
-      ", so that a kernel may have made the one from the other, which no gradient sees; call the "
-      "kernel within custom_gradient, which states its gradient, or let it read stop_gradient of "
-      "the tensor where there is none (to_host and value are no views)";
-  node.results.push_back(number);
-  node.made.push_back(x.desc());
-  node.label = "gradient of " + to_string(x.desc(), x.mesh()->names());
-  node.where = where;
-  node.mesh = x.mesh();
-  nodes_.push_back(std::move(node));
-  return number;
 }
 
 TESSERA_FUNCTION void Tape::refuse(CallSite site) const {
@@ -257,10 +183,6 @@ inline void Tape::add_node(Node node, CallSite site) {
   if (const OpenLayer* const open = innermost_layer(*node.mesh); open != nullptr)
     node.layers = std::make_unique<LayerPath>(*open);
   nodes_.push_back(std::move(node));
-}
-
-TESSERA_FUNCTION bool Tape::follows(const TensorCore& x) const {
-  return is_differentiable(x.type()) && memories_.contains(memory_of(x));
 }
 
 inline void Tape::require_unwritten(const Node& node, const Kept& kept) {

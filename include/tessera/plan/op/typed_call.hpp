@@ -11,6 +11,7 @@
 /// light in the result, its entry is Open. The rest is promised.
 ///
 /// Laws: only names decide; a result's entry is Open only if an operand's is.
+#include <tessera/mesh/manual.hpp>
 #include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/check/verdict.hpp>
@@ -57,16 +58,36 @@ template <class M, class Out, bool open = false> consteval bool demand_out() {
   return true;
 }
 
+/// The mesh of the result of a call on tensors of these meshes, and whether there is one.
+template <class M, class... Rest> struct JoinedMeshes {
+  static constexpr bool joins = true;
+  using mesh_type = M;
+};
+template <class M, class Next, class... Rest>
+struct JoinedMeshes<M, Next, Rest...> : JoinedMeshes<typename JoinedMesh<M, Next>::type, Rest...> {
+  using Others = JoinedMeshes<typename JoinedMesh<M, Next>::type, Rest...>;
+  static constexpr bool joins = JoinedMesh<M, Next>::joins && Others::joins;
+};
+
 template <class First, class... Rest> struct CommonMesh {
+  static constexpr bool same =
+      (std::is_same_v<typename First::mesh_type, typename Rest::mesh_type> && ...);
+  using Joined = typename Choose<same>::template type<
+      First, JoinedMeshes<typename First::mesh_type, typename Rest::mesh_type...>>;
+  using type = typename Joined::mesh_type;
   static consteval bool said() {
-    static_assert(
-        (std::is_same_v<typename First::mesh_type, typename Rest::mesh_type> && ...),
-        "[tessera] the operands live on different Mesh types; an operator takes tensors of "
-        "one mesh; make them on the same mesh, or reshard between the meshes first");
+    if constexpr (!same)
+      static_assert(
+          Joined::joins,
+          "[tessera] the operands live on different Mesh types; an operator takes tensors of "
+          "one mesh; make them on the same mesh, or reshard between the meshes first");
+    static_assert(!is_part_of_sum<type>,
+                  "[tessera] an operand is a part of a sum over an axis that manual names, and is "
+                  "used as if it were the sum; all_reduce_over<axis>(x) or "
+                  "reduce_scatter_over<axis, dimension>(x) finishes it");
     return true;
   }
   static_assert(said());
-  using type = typename First::mesh_type;
 };
 
 /// S, or a substitute when the call has a mistake.

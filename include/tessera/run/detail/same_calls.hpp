@@ -118,11 +118,28 @@ class Comparison {
   std::uint64_t ordinal_ = 0;
 };
 
+/// Returns the axes over which the operands of a call may differ, in manual mode.
+inline AxisSet varies_among(const OperandList& operands) {
+  AxisSet axes;
+  for (const TensorCore* operand : operands)
+    if (operand->storage() != nullptr) axes = axes | operand->storage()->varies();
+  return axes;
+}
+/// The result may differ where an operand does.
+inline void note_varies(const TensorCore& result, const OperandList& operands, bool into) {
+  const AxisSet axes = varies_among(operands);
+  if (axes.empty() || into || result.storage() == nullptr) return;
+  for (const TensorCore* operand : operands)
+    if (operand->storage() == result.storage()) return;
+  result.storage()->set_varies(axes);
+}
+
 /// Sets the history of the result, unless its memory is an operand's, which keeps its own; `into`:
 /// but the destination's changes. A tensor made of none gets a new one, of how it was made.
 inline void remember(const TensorCore& result, const OperandList& operands, std::uint64_t history,
                      bool into = false) {
   if (operands.empty()) return (void)TensorCore::born(result, history);
+  note_varies(result, operands, into);
   if (history == 0 || result.storage() == nullptr) return;
   for (const TensorCore* operand : operands)
     if (!into && operand->storage() == result.storage()) return;

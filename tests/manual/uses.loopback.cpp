@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What manual mode is for: attention in a ring, the dispatch of tokens to experts by a local
+// gather, and products whose operands or sums travel while they are multiplied; each beside its
+// automatic form, with gradients.
+#include <doctest/doctest.h>
+
+#include <tessera/grad.hpp>
+#include <tessera/manual.hpp>
+#include <tessera/nn/blocked_attention.hpp>
+#include <tessera/tessera.hpp>
+
+#include "manual/program_case.hpp"
+#include "op/texts_of.hpp"
+
+using namespace tessera;
+using namespace support;
+
+namespace {
+template <class... D> using Tensor = ShardedTensor<double, Grid, P<D...>>;
+template <class... D> using Ints = ShardedTensor<std::int64_t, Grid, P<D...>>;
+template <class... D>
+using EqualInts = ShardedTensor<std::int64_t, ManualMesh<Grid, model>, P<D...>>;
+
+struct Waves {
+  double first;
+  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
+    return Kokkos::sin(first + 1.37 * static_cast<double>(i.linear()));
+  }
+};
+template <class F> bool on_meshes(const F& f) {
+  bool all = true;
+  for (const auto& [d, m] : {std::pair{1, 1}, {1, 2}, {2, 1}, {2, 2}, {1, 4}, {2, 3}})
+    all = quiet(texts_of(d * m,
+                         [&, rows = d, columns = m](const std::shared_ptr<Transport>& w) {
+                           MeshOptions options;
+                           options.check = Check::communicating;
+                           const std::string text =
+                               f(make_mesh<Grid>(w, sizes<Grid>(rows, columns), options), columns);
+                           return text.empty() ? text
+                                               : std::to_string(rows) + "x" +
+                                                     std::to_string(columns) + ": " + text;
+                         })) &&
+          all;
+  return all;
+}
+/// Says where two functions of the same arguments differ, or their gradients.
+template <int... I, class F, class G, class... A>
+std::string unlike(const F& f, const G& g, const A&... x) {
+  const auto [mine, by_mine] = value_and_grad<I...>(f)(x...);
+  const auto [other, by_other] = value_and_grad<I...>(g)(x...);
+  if (!(std::fabs(value(mine) - value(other)) <= 1e-12 * (1 + std::fabs(value(other)))))
+    return "values " + std::to_string(value(mine)) + " and " + std::to_string(value(other));
+  std::string text;
+  const auto& a = by_mine;
+  const auto& b = by_other;
+  ((text = text.empty() ? apart(to_host(std::get<I>(a)), to_host(std::get<I>(b)), "a gradient")
+                        : text),
+   ...);
+  return text;
+}
+
+/// Attention whose keys and values travel around the axis `model`, a step for each block.
+template <class Q, class K, class I>
+auto ring_attention(const Q& q, const K& keys, const K& values, const I& places, bool causal) {
+  const int steps = axis_size<model>(q);
+  const auto n = static_cast<std::int64_t>(q.extent(1));
+  const auto own = axis_index<model>(q);
+  auto k = keys, v = values;
+  const auto scores = [&](const auto& block, int step) {
+    const auto s = einsum<"bqgrd,bkgd->bgrqk">(q, block);
+    const auto from = own - static_cast<std::int64_t>(step);
+    const auto source = where(less(from, 0), from + static_cast<std::int64_t>(steps), from);
+    const auto seen =
+        less_equal(expand_dims<0>(places + source * n), expand_dims<1>(places + own * n));
+    return causal ? where(seen, s, -1e300) : s;
+  };
+  auto s = scores(k, 0);
+  auto most = stop_gradient(reduce<Max, "bgrqk->bgrq">(s));
+  auto weights = exp(s - expand_dims<4>(most));
+  auto total = sum<"bgrqk->bgrq">(weights);
+  auto heads = einsum<"bgrqk,bkgd->bgrqd">(weights, v);
+  for (int step = 1; step < steps; ++step) {
+    k = permute_over<model, Shift<1>>(k);
+    v = permute_over<model, Shift<1>>(v);
+    s = scores(k, step);
+    const auto greater = maximum(most, stop_gradient(reduce<Max, "bgrqk->bgrq">(s)));
+    const auto kept = exp(most - greater);
+    weights = exp(s - expand_dims<4>(greater));
+    total = total * kept + sum<"bgrqk->bgrq">(weights);
+    heads = heads * expand_dims<4>(kept) + einsum<"bgrqk,bkgd->bgrqd">(weights, v);
+    most = greater;
+  }
+  return transpose<"bgrqd->bqgrd">(heads / expand_dims<4>(total));
+}
+}  // namespace
+
+TEST_CASE("attention in a ring is attention") {
+  CHECK(on_meshes([](const ProcessMesh<Grid>& mesh, int m) -> std::string {
+    using Q = Tensor<data, model, _, _, _>;
+    using K = Tensor<data, model, _, _>;
+    const Index n = 3;
+    const auto q = from_function<Q>(mesh, {3, n * m, 2, 2, 5}, Waves{0.1});
+    const auto k = from_function<K>(mesh, {3, n * m, 2, 5}, Waves{0.7});
+    const auto v = from_function<K>(mesh, {3, n * m, 2, 5}, Waves{1.9});
+    const auto weights = from_function<Q>(mesh, {3, n * m, 2, 2, 5}, Waves{2.3});
+    const auto places = iota<EqualInts<_>>(manual_mesh<model>(mesh), {n});
+    for (const bool causal : {false, true}) {
+      const auto ring = [&](const Q& a, const K& b, const K& c) {
+        const Q heads = manual<model>([&](const auto& x, const auto& y, const auto& z) {
+          return along<1, model>(ring_attention(x, y, z, places, causal));
+        })(a, b, c);
+        return sum(heads * weights);
+      };
+      const auto blocked = [&](const Q& a, const K& b, const K& c) {
+        return sum(blocked_attention(a, b, c, {.causal = causal, .block = 2}) * weights);
+      };
+      if (const auto text = unlike<0, 1, 2>(ring, blocked, q, k, v); !text.empty())
+        return (causal ? "causal: " : "all keys: ") + text;
+      if (m > 1) {  // what travels: keys and values, and their gradients, to the neighbour alone
+        Recording recording(mesh.core());
+        (void)ring(q, k, v);
+        const Program program = recording.take();
+        int moves = 0;
+        const Index bytes = k.local_size() * static_cast<Index>(sizeof(double));
+        for (const auto& entry : program.entries())
+          if (entry.label == "permute_over") {
+            ++moves;
+            REQUIRE_THAT(entry.plan->own_payload_bytes() == bytes);
+          }
+        REQUIRE_THAT(moves == 2 * (m - 1));
+      }
+    }
+    return "";
+  }));
+}
+
+namespace {
+constexpr Index tokens = 6, capacity = 2;
+/// Token s of group g goes to this expert, and gets the next of its places.
+KOKKOS_FUNCTION inline Index expert_of(Index g, Index s, Index experts) {
+  return (5 * s + g * s * s) % experts;
+}
+KOKKOS_FUNCTION inline Index place_of(Index g, Index s, Index experts) {
+  Index place = 0;
+  for (Index before = 0; before < s; ++before)
+    place += expert_of(g, before, experts) == expert_of(g, s, experts);
+  return place;
+}
+struct TokenAt {  // of (group, expert, place); past the last where there is none
+  Index experts;
+  template <class I> KOKKOS_FUNCTION std::int64_t operator()(const I& i) const {
+    for (Index s = 0; s < tokens; ++s)
+      if (expert_of(i[0], s, experts) == i[1] && place_of(i[0], s, experts) == i[2]) return s;
+    return tokens;
+  }
+};
+struct SlotOf {  // of (group, token), among all experts' places
+  Index experts;
+  template <class I> KOKKOS_FUNCTION std::int64_t operator()(const I& i) const {
+    const Index place = place_of(i[0], i[1], experts);
+    return place < capacity ? expert_of(i[0], i[1], experts) * capacity + place
+                            : experts * capacity;
+  }
+};
+struct Sent {  // 1 where (group, token) is at (expert, place)
+  Index experts;
+  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
+    return expert_of(i[0], i[1], experts) == i[2] && place_of(i[0], i[1], experts) == i[3] ? 1 : 0;
+  }
+};
+}  // namespace
+
+TEST_CASE("tokens are dispatched to experts by a local gather: automatic, manual, automatic") {
+  CHECK(on_meshes([](const ProcessMesh<Grid>& mesh, int m) -> std::string {
+    using X = Tensor<model, _, data>;
+    using W = Tensor<model, _, _>;
+    const Index groups = 2 * m, experts = 2 * m;
+    const auto x = from_function<X>(mesh, {groups, tokens, 5}, Waves{0.2});
+    const auto w = from_function<W>(mesh, {experts, 5, 7}, Waves{0.4});
+    const auto u = from_function<W>(mesh, {experts, 7, 5}, Waves{0.6});
+    const auto places =
+        from_function<Ints<model, _, _>>(mesh, {groups, experts, capacity}, TokenAt{experts});
+    const auto slots = from_function<Ints<model, _>>(mesh, {groups, tokens}, SlotOf{experts});
+    const auto sent = from_function<Tensor<model, _, _, _>>(
+        mesh, {groups, tokens, experts, capacity}, Sent{experts});
+    const auto through_experts = [](const Tensor<model, _, _, data>& given, const W& a,
+                                    const W& b) {
+      const auto at_experts = reshard<P<_, model, _, _>>(given);
+      const auto h = relu(einsum<"gecm,emh->gech">(at_experts, a));
+      return reshard<P<model, _, _, data>>(einsum<"gech,ehm->gecm">(h, b));
+    };
+    const auto gathered = [&](const X& t, const W& a, const W& b) {
+      const Tensor<model, _, _, data> given = manual<model>([](const auto& block, const auto& at) {
+        return along<0, model>(take<"gsm,gec->gecm">(block, at, OutOfRange::drop));
+      })(t, places);
+      const X y = manual<model>([&](const auto& made, const auto& at) {
+        const auto rows = reshape<P<_, _, data>>(
+            made, {made.extent(0), made.extent(1) * made.extent(2), made.extent(3)});
+        return along<0, model>(take<"gfm,gs->gsm">(rows, at, OutOfRange::drop));
+      })(through_experts(given, a, b), slots);
+      return sum(y * t);
+    };
+    const auto masked = [&](const X& t, const W& a, const W& b) {
+      const auto given = einsum<"gsec,gsm->gecm", P<model, _, _, data>>(sent, t);
+      const auto y =
+          einsum<"gsec,gecm->gsm", P<model, _, data>>(sent, through_experts(given, a, b));
+      return sum(y * t);
+    };
+    return unlike<0, 1, 2>(gathered, masked, x, w, u);
+  }));
+}
+
+TEST_CASE("a product whose rows travel, and one whose sums do") {
+  CHECK(on_meshes([](const ProcessMesh<Grid>& mesh, int m) -> std::string {
+    const Index n = 3 * m, k = 4 * m, columns = 2 * m;
+    const auto inner = manual_mesh<model>(mesh);
+    const auto steps = iota<EqualInts<_>>(inner, {m});
+    const auto rows = iota<EqualInts<_>>(inner, {n / m});
+    const auto wrapped = [m](const auto& place) {
+      return where(less(place, 0), place + static_cast<std::int64_t>(m), place);
+    };
+    {
+      using X = Tensor<model, data>;
+      using W = Tensor<data, model>;
+      const auto x = from_function<X>(mesh, {n, k}, Waves{0.3});
+      const auto w = from_function<W>(mesh, {k, columns}, Waves{0.5});
+      const auto travels = [&](const X& a, const W& b) {
+        const Tensor<_, model> y = manual<model>([&](const auto& block, const auto& own) {
+          auto there = block;
+          auto all = expand_dims<0>(einsum<"ik,kj->ij", P<_, _>>(there, own));
+          for (int step = 1; step < m; ++step) {
+            there = permute_over<model, Shift<1>>(there);
+            all = concatenate<0>(all, expand_dims<0>(einsum<"ik,kj->ij", P<_, _>>(there, own)));
+          }
+          // What came at step t is of the process t before: in its place.
+          const auto order = wrapped(axis_index<model>(block) - steps);
+          const auto sorted = take<"tij,s->sij">(all, order);
+          return along<1, model>(reshape<P<_, _>>(sorted, {n, own.extent(1)}));
+        })(a, b);
+        return sum(y * y);
+      };
+      const auto whole = [](const X& a, const W& b) {
+        const auto y = einsum<"ik,kj->ij", P<_, model>>(a, b);
+        return sum(y * y);
+      };
+      if (const auto text = unlike<0, 1>(travels, whole, x, w); !text.empty())
+        return "rows: " + text;
+    }
+    using X = Tensor<_, model>;
+    using W = Tensor<model, data>;
+    const auto x = from_function<X>(mesh, {n, k}, Waves{0.3});
+    const auto w = from_function<W>(mesh, {k, columns}, Waves{0.5});
+    const auto travels = [&](const X& a, const W& b) {
+      const Tensor<model, data> y = manual<model>([&](const auto& block, const auto& own) {
+        const auto part = [&](int step) {  // of the process that the sum is on its way to
+          const auto to = axis_index<model>(block) - static_cast<std::int64_t>(step + 1);
+          const auto mine = rows + wrapped(to) * static_cast<std::int64_t>(n / m);
+          return einsum<"ik,kj->ij", P<_, data>>(take<"nk,i->ik">(block, mine), own);
+        };
+        auto sum = part(0);
+        for (int step = 1; step < m; ++step) sum = permute_over<model, Shift<1>>(sum) + part(step);
+        return along<0, model>(sum);
+      })(a, b);
+      return sum(y * y);
+    };
+    const auto whole = [](const X& a, const W& b) {
+      const auto y = einsum<"ik,kj->ij", P<model, data>>(a, b);
+      return sum(y * y);
+    };
+    if (const auto text = unlike<0, 1>(travels, whole, x, w); !text.empty()) return "sums: " + text;
+    return "";
+  }));
+}
