@@ -223,7 +223,7 @@ TEST_CASE(
     const auto x = from_function<X>(mesh, {4, 6}, Waves{0.3});
     const auto loss = [](const X& t) {
       return manual<a>([](const auto& v) {
-        static_assert(is_strict<typename std::decay_t<decltype(v)>::mesh_type>);
+        static_assert(detail::is_strict<typename std::decay_t<decltype(v)>::mesh_type>);
         return sum<"ij->", P<>, Only<all_reduces<b>>>(all_reduce_over<a>(v * v));
       })(t);
     };

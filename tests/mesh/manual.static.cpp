@@ -17,7 +17,7 @@ static_assert(Inner::rank == 1 && Inner::index<b> == 0 && Inner::index<a> == -1)
 static_assert(std::is_base_of_v<Without<Cube, a, c>, Inner>);
 static_assert(std::is_base_of_v<Mesh<alone>, ManualMesh<Cube, a, b, c>>);
 static_assert(detail::is_manual<Inner> && !detail::is_manual<Cube>);
-static_assert(is_strict<ManualMesh<Strict<Cube>, a>> && !is_strict<Inner>);
+static_assert(detail::is_strict<ManualMesh<Strict<Cube>, a>> && !detail::is_strict<Inner>);
 static_assert(detail::free_axes<Inner>() == AxisList{1});
 static_assert(detail::free_axes<Cube>() == AxisList{0, 1, 2});
 

@@ -21,9 +21,9 @@ namespace tessera {
 /// Returns how many processes there are along axis X of the mesh of x. Communication: none. Throws
 /// nothing of its own.
 template <class X, TypedTensor A> int axis_size(const A& x) {
-  using Over = detail::OverAxes<A, detail::OverAxis::any, X>;
-  if constexpr (Over::said())
-    return detail::whole_of(x.core().mesh())->shape()[Over::W::template index<X>];
+  using Checked = detail::OverAxes<A, detail::OverAxis::any, X>;
+  if constexpr (Checked::said())
+    return detail::whole_of(x.core().mesh())->shape()[Checked::W::template index<X>];
   else
     return 1;
 }
@@ -31,16 +31,17 @@ template <class X, TypedTensor A> int axis_size(const A& x) {
 /// Returns this process's coordinate along axis X, a scalar that varies over X, on the mesh of x.
 /// Communication: none. Collective over the mesh. Throws nothing of its own.
 template <class X, TypedTensor A> auto axis_index(const A& x, Where where = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::any, X>;
-  if constexpr (Over::said()) {
+  using Checked = detail::OverAxes<A, detail::OverAxis::any, X>;
+  if constexpr (Checked::said()) {
     const detail::CallSite site = detail::named_call("axis_index", where);
-    using M = detail::ManualOf<typename Over::W, Over::Facts::named.bits, Over::axes.bits, 0>;
-    constexpr int axis = Over::W::template index<X>;
+    using M =
+        detail::ManualOf<typename Checked::W, Checked::Facts::named.bits, Checked::axes.bits, 0>;
+    constexpr int axis = Checked::W::template index<X>;
     const auto whole = detail::whole_of(x.core().mesh(), where);
     const DynamicTensor all =
         iota<std::int64_t>(DynamicMesh(whole), {whole->shape()[axis]}, Sharding{{axis}}, 0, where);
     return ShardedTensor<std::int64_t, M, P<>>(detail::seen_inner(
-        all.core(), x.core().mesh(), {{}, AxisList{axis}, {}}, Over::axes, site));
+        all.core(), x.core().mesh(), {{}, AxisList{axis}, {}}, Checked::axes, site));
   } else {
     return detail::Unknown<A>();
   }
@@ -50,15 +51,15 @@ template <class X, TypedTensor A> auto axis_index(const A& x, Where where = Wher
 /// that x may be joined with such values where types must agree. Its gradient is the sum of theirs.
 /// Communication: none. Throws nothing of its own.
 template <class... X, TypedTensor A> auto varying(const A& x, Where where = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::any, X...>;
-  if constexpr (Over::said()) {
-    static_assert((Over::axes & Over::unfinished).empty(),
+  using Checked = detail::OverAxes<A, detail::OverAxis::any, X...>;
+  if constexpr (Checked::said()) {
+    static_assert((Checked::axes & Checked::unfinished).empty(),
                   "[tessera] a part of a sum is taken for a value of the process's own; it varies "
                   "already, and says what it is");
-    using M = detail::ManualOf<typename Over::W, Over::Facts::named.bits,
-                               (Over::varies | Over::axes).bits, Over::unfinished.bits>;
+    using M = detail::ManualOf<typename Checked::W, Checked::Facts::named.bits,
+                               (Checked::varies | Checked::axes).bits, Checked::unfinished.bits>;
     return ShardedTensor<typename A::value_type, M, typename A::spec>(
-        detail::as_varying(detail::settled(x.core(), {"varying", where}), Over::axes));
+        detail::as_varying(detail::settled(x.core(), {"varying", where}), Checked::axes));
   } else {
     return detail::Unknown<A>();
   }
@@ -67,11 +68,11 @@ template <class... X, TypedTensor A> auto varying(const A& x, Where where = Wher
 /// Returns x, which varies over the axes X..., as this process's part of a sum over them, to leave
 /// a manual function unfinished. Communication: none. Throws nothing of its own.
 template <class... X, TypedTensor A> auto part_of_sum(const A& x, Where = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::varies, X...>;
-  if constexpr (Over::said()) {
-    using M =
-        detail::ManualOf<typename Over::W, Over::Facts::named.bits,
-                         (Over::varies - Over::axes).bits, (Over::unfinished | Over::axes).bits>;
+  using Checked = detail::OverAxes<A, detail::OverAxis::varies, X...>;
+  if constexpr (Checked::said()) {
+    using M = detail::ManualOf<typename Checked::W, Checked::Facts::named.bits,
+                               (Checked::varies - Checked::axes).bits,
+                               (Checked::unfinished | Checked::axes).bits>;
     return ShardedTensor<typename A::value_type, M, typename A::spec>(x.core());
   } else {
     return detail::Unknown<A>();

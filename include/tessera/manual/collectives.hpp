@@ -29,15 +29,15 @@ namespace tessera {
 template <class... X, TypedTensor A>
   requires(MeshAxis<X>&&...)
 auto all_reduce_over(const A& x, const CallOptions& call = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::varies_or_unfinished, X...>;
-  if constexpr (Over::said()) {
+  using Checked = detail::OverAxes<A, detail::OverAxis::varies_or_unfinished, X...>;
+  if constexpr (Checked::said()) {
     const detail::CallSite site = call.free_fresh_site("all_reduce_over");
-    constexpr AxisSet still = (Over::varies | Over::unfinished) - Over::axes;
-    const AxisList lead = detail::leading_axes(x.core(), Over::axes);
-    using Y = typename Over::template Result<(Over::varies - Over::axes).bits,
-                                             (Over::unfinished - Over::axes).bits,
-                                             detail::OwnSharding<A>>;
-    return Y(detail::moved_between(x.core(), {{{}, lead, Over::axes}, {{}, lead, {}}},
+    constexpr AxisSet still = (Checked::varies | Checked::unfinished) - Checked::axes;
+    const AxisList lead = detail::leading_axes(x.core(), Checked::axes);
+    using Y = typename Checked::template Result<(Checked::varies - Checked::axes).bits,
+                                                (Checked::unfinished - Checked::axes).bits,
+                                                detail::OwnSharding<A>>;
+    return Y(detail::moved_between(x.core(), {{{}, lead, Checked::axes}, {{}, lead, {}}},
                                    Y::sharding(), still, site));
   } else {
     return detail::Unknown<A>();
@@ -50,19 +50,19 @@ auto all_reduce_over(const A& x, const CallOptions& call = Where::here()) {
 /// the mesh. Throws nothing of its own.
 template <class X, int D = -1, TypedTensor A>
 auto all_gather_over(const A& x, const CallOptions& call = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::varies, X>;
+  using Checked = detail::OverAxes<A, detail::OverAxis::varies, X>;
   static_assert(
       D >= -1 && D < A::rank,
       "[tessera] all_gather_over names a dimension that the tensor does not have; dimensions "
       "count from 0");
-  if constexpr (Over::said() && D < A::rank) {
+  if constexpr (Checked::said() && D < A::rank) {
     const detail::CallSite site = call.free_fresh_site("all_gather_over");
-    constexpr int axis = Over::W::template index<X>;
-    AxisList lead = detail::leading_axes(x.core(), Over::axes);
-    constexpr AxisSet still = (Over::varies | Over::unfinished) - Over::axes;
+    constexpr int axis = Checked::W::template index<X>;
+    AxisList lead = detail::leading_axes(x.core(), Checked::axes);
+    constexpr AxisSet still = (Checked::varies | Checked::unfinished) - Checked::axes;
     using Own = std::conditional_t<(D < 0), detail::StackedSharding<A>, detail::OwnSharding<A>>;
-    using Y = typename Over::template Result<(Over::varies - Over::axes).bits,
-                                             Over::unfinished.bits, Own>;
+    using Y = typename Checked::template Result<(Checked::varies - Checked::axes).bits,
+                                                Checked::unfinished.bits, Own>;
     detail::ViewsOfCall views{{{}, lead, {}}, {{}, lead, {}}};
     if constexpr (D < 0)
       views.before.lead.push_back(axis);
@@ -80,22 +80,22 @@ auto all_gather_over(const A& x, const CallOptions& call = Where::here()) {
 /// extent.
 template <class X, int D, TypedTensor A>
 auto reduce_scatter_over(const A& x, const CallOptions& call = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::varies_or_unfinished, X>;
+  using Checked = detail::OverAxes<A, detail::OverAxis::varies_or_unfinished, X>;
   static_assert(D >= 0 && D < A::rank,
                 "[tessera] reduce_scatter_over names a dimension that the tensor does not have; "
                 "dimensions count from 0");
-  if constexpr (Over::said() && D >= 0 && D < A::rank) {
+  if constexpr (Checked::said() && D >= 0 && D < A::rank) {
     const detail::CallSite site = call.free_fresh_site("reduce_scatter_over");
-    constexpr int axis = Over::W::template index<X>;
+    constexpr int axis = Checked::W::template index<X>;
     const auto whole = detail::whole_of(x.core().mesh(), site.where);
     detail::require_even(x.core(), D, whole->shape()[axis], site);
-    const AxisList lead = detail::leading_axes(x.core(), Over::axes);
-    constexpr AxisSet after = Over::varies | Over::unfinished | Over::axes;
-    using Y = typename Over::template Result<(Over::varies | Over::axes).bits,
-                                             (Over::unfinished - Over::axes).bits,
-                                             detail::OwnSharding<A>>;
+    const AxisList lead = detail::leading_axes(x.core(), Checked::axes);
+    constexpr AxisSet after = Checked::varies | Checked::unfinished | Checked::axes;
+    using Y = typename Checked::template Result<(Checked::varies | Checked::axes).bits,
+                                                (Checked::unfinished - Checked::axes).bits,
+                                                detail::OwnSharding<A>>;
     return Y(detail::moved_between(
-        x.core(), {{{}, lead, Over::axes}, {detail::split_over(A::rank, D, axis), lead, {}}},
+        x.core(), {{{}, lead, Checked::axes}, {detail::split_over(A::rank, D, axis), lead, {}}},
         Y::sharding(), after, site));
   } else {
     return detail::Unknown<A>();
@@ -108,19 +108,19 @@ auto reduce_scatter_over(const A& x, const CallOptions& call = Where::here()) {
 /// ShapeError where p does not divide the extent.
 template <class X, int D, TypedTensor A>
 auto own_block(const A& x, const CallOptions& call = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::equal, X>;
+  using Checked = detail::OverAxes<A, detail::OverAxis::equal, X>;
   static_assert(D >= 0 && D < A::rank,
                 "[tessera] own_block names a dimension that the tensor does not have; dimensions "
                 "count from 0");
-  if constexpr (Over::said() && D >= 0 && D < A::rank) {
+  if constexpr (Checked::said() && D >= 0 && D < A::rank) {
     const detail::CallSite site = call.free_fresh_site("own_block");
-    constexpr int axis = Over::W::template index<X>;
+    constexpr int axis = Checked::W::template index<X>;
     const auto whole = detail::whole_of(x.core().mesh(), site.where);
     detail::require_even(x.core(), D, whole->shape()[axis], site);
-    const AxisList lead = detail::leading_axes(x.core(), Over::axes);
-    constexpr AxisSet after = Over::varies | Over::unfinished | Over::axes;
-    using Y = typename Over::template Result<(Over::varies | Over::axes).bits,
-                                             Over::unfinished.bits, detail::OwnSharding<A>>;
+    const AxisList lead = detail::leading_axes(x.core(), Checked::axes);
+    constexpr AxisSet after = Checked::varies | Checked::unfinished | Checked::axes;
+    using Y = typename Checked::template Result<(Checked::varies | Checked::axes).bits,
+                                                Checked::unfinished.bits, detail::OwnSharding<A>>;
     return Y(detail::moved_between(
         x.core(), {{{}, lead, {}}, {detail::split_over(A::rank, D, axis), lead, {}}}, Y::sharding(),
         after, site));
@@ -135,25 +135,25 @@ auto own_block(const A& x, const CallOptions& call = Where::here()) {
 /// mesh. Throws ShapeError where p does not divide the extent of S.
 template <class X, int S, int T, TypedTensor A>
 auto all_to_all_over(const A& x, const CallOptions& call = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::varies, X>;
+  using Checked = detail::OverAxes<A, detail::OverAxis::varies, X>;
   constexpr bool there = S >= 0 && S < A::rank && T >= 0 && T < A::rank && S != T;
   static_assert(
       there,
       "[tessera] all_to_all_over names two different dimensions of its tensor: the one that is "
       "cut, and the one along which parts are joined; reshape one dimension into two to "
       "cut and join it");
-  if constexpr (Over::said() && there) {
+  if constexpr (Checked::said() && there) {
     const detail::CallSite site = call.free_fresh_site("all_to_all_over");
-    constexpr int axis = Over::W::template index<X>;
+    constexpr int axis = Checked::W::template index<X>;
     const auto whole = detail::whole_of(x.core().mesh(), site.where);
     detail::require_even(x.core(), S, whole->shape()[axis], site);
-    const AxisList lead = detail::leading_axes(x.core(), Over::axes);
-    using Y = typename Over::template Result<Over::varies.bits, Over::unfinished.bits,
-                                             detail::OwnSharding<A>>;
+    const AxisList lead = detail::leading_axes(x.core(), Checked::axes);
+    using Y = typename Checked::template Result<Checked::varies.bits, Checked::unfinished.bits,
+                                                detail::OwnSharding<A>>;
     return Y(detail::moved_between(x.core(),
                                    {{detail::split_over(A::rank, T, axis), lead, {}},
                                     {detail::split_over(A::rank, S, axis), lead, {}}},
-                                   Y::sharding(), Over::varies | Over::unfinished, site));
+                                   Y::sharding(), Checked::varies | Checked::unfinished, site));
   } else {
     return detail::Unknown<A>();
   }

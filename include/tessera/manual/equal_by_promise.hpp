@@ -74,22 +74,23 @@ inline void require_equal(const TensorCore& x, AxisSet axes, CallSite site) {
 /// over the mesh. Throws UsageError, on all processes, where it is compared and differs.
 template <class... X, TypedTensor A>
 auto equal_by_promise(const A& x, Where where = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::varies, X...>;
-  if constexpr (Over::said()) {
+  using Checked = detail::OverAxes<A, detail::OverAxis::varies, X...>;
+  if constexpr (Checked::said()) {
     const detail::CallSite site = detail::named_call("equal_by_promise", where);
-    using Y = typename Over::template Result<(Over::varies - Over::axes).bits,
-                                             Over::unfinished.bits, detail::OwnSharding<A>>;
+    using Y = typename Checked::template Result<(Checked::varies - Checked::axes).bits,
+                                                Checked::unfinished.bits, detail::OwnSharding<A>>;
     const TensorCore given = detail::moved_to(x.core(), Y::sharding(), site);
-    detail::require_equal(given, Over::axes, site);
-    const auto back = [parts =
-                           detail::whole_of(given.mesh(), where)->shape().group_size(Over::axes)](
-                          const std::vector<TensorCore>& g) {
-      if constexpr (RealElement<typename A::value_type> || ComplexElement<typename A::value_type>)
-        return std::vector<TensorCore>{(Y(g[0]) / static_cast<float>(parts)).core()};
-      else
-        return std::vector<TensorCore>{TensorCore()};
-    };
-    constexpr AxisSet still = (Over::varies | Over::unfinished) - Over::axes;
+    detail::require_equal(given, Checked::axes, site);
+    const auto back =
+        [parts = detail::whole_of(given.mesh(), where)->shape().group_size(Checked::axes)](
+            const std::vector<TensorCore>& g) {
+          if constexpr (RealElement<typename A::value_type> ||
+                        ComplexElement<typename A::value_type>)
+            return std::vector<TensorCore>{(Y(g[0]) / static_cast<float>(parts)).core()};
+          else
+            return std::vector<TensorCore>{TensorCore()};
+        };
+    constexpr AxisSet still = (Checked::varies | Checked::unfinished) - Checked::axes;
     return Y(detail::beside_tapes(given, back, site, [&] {
       return detail::seen_on(given, given.mesh(), given.desc(), still, site);
     }));

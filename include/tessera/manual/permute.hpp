@@ -123,13 +123,13 @@ inline TensorCore permuted(const TensorCore& x, int axis, const std::vector<int>
 /// go to one coordinate, or one to a coordinate that there is not.
 template <class X, class Permutation, TypedTensor A>
 auto permute_over(const A& x, const CallOptions& call = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::varies, X>;
+  using Checked = detail::OverAxes<A, detail::OverAxis::varies, X>;
   static_assert(detail::sound_permutation<Permutation>(),
                 "[tessera] Sends<from, to, ...> is no permutation: a coordinate stands twice among "
                 "those that send, or among those that get a value, or one has no partner");
-  if constexpr (Over::said() && detail::sound_permutation<Permutation>()) {
+  if constexpr (Checked::said() && detail::sound_permutation<Permutation>()) {
     const detail::CallSite site = call.free_fresh_site("permute_over");
-    constexpr int axis = Over::W::template index<X>;
+    constexpr int axis = Checked::W::template index<X>;
     const auto whole = detail::whole_of(x.core().mesh(), site.where);
     using M = typename A::mesh_type;
     using Y = ShardedTensor<typename A::value_type, M, detail::spec_of<M, detail::OwnSharding<A>>>;

@@ -68,12 +68,12 @@ using Anything =
 template <class Kind, class... X, TypedTensor A>
   requires(!MeshAxis<Kind>)
 auto all_reduce_over(const A& x, const CallOptions& call = Where::here()) {
-  using Over = detail::OverAxes<A, detail::OverAxis::varies, X...>;
-  if constexpr (Over::said()) {
+  using Checked = detail::OverAxes<A, detail::OverAxis::varies, X...>;
+  if constexpr (Checked::said()) {
     const detail::CallSite site = call.free_fresh_site("all_reduce_over");
-    constexpr AxisSet others = (Over::varies | Over::unfinished) - Over::axes;
-    using On = detail::Stacked<A, others, Over::axes>;
-    using W = typename Over::W;
+    constexpr AxisSet others = (Checked::varies | Checked::unfinished) - Checked::axes;
+    using On = detail::Stacked<A, others, Checked::axes>;
+    using W = typename Checked::W;
     using Given = ShardedTensor<typename A::value_type, W, detail::spec_of<W, typename On::Given>>;
     const TensorCore own = detail::moved_to(x.core(), detail::OwnSharding<A>::value,
                                             detail::named_call("all_reduce_over", site.where));
@@ -82,8 +82,8 @@ auto all_reduce_over(const A& x, const CallOptions& call = Where::here()) {
     const auto made =
         reduce<Kind, On::equation, detail::spec_of<W, typename On::Made>, detail::Anything>(all,
                                                                                             call);
-    using M = detail::ManualOf<W, Over::Facts::named.bits, (Over::varies - Over::axes).bits,
-                               Over::unfinished.bits>;
+    using M = detail::ManualOf<W, Checked::Facts::named.bits,
+                               (Checked::varies - Checked::axes).bits, Checked::unfinished.bits>;
     using Y = ShardedTensor<typename decltype(made)::value_type, M,
                             detail::spec_of<M, detail::OwnSharding<A>>>;
     return Y(detail::seen_inner(made.core(), own.mesh(), {{}, On::lead, {}}, others, site));

@@ -5,8 +5,8 @@
 /// the one way that they take: the tensors of all parts are one of the whole mesh, which is
 /// resharded.
 ///
-///     using Over = OverAxes<A, model>;
-///     Over::made<Over::varies - Over::axes, S>(core)
+///     using Checked = OverAxes<A, model>;
+///     Checked::made<Checked::varies - Checked::axes, S>(core)
 ///
 /// Laws: a call names axes of the manual function around it over which its operand is not equal.
 #include <memory>
