@@ -24,7 +24,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/grad/adjoint.hpp>
-#include <tessera/run/listing.hpp>
+#include <tessera/run/list/listing.hpp>
 #include <tessera/run/request.hpp>
 #include <tessera/tensor/view_watch.hpp>
 

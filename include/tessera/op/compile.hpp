@@ -31,7 +31,7 @@
 #include <tessera/program/choice/difference.hpp>
 #include <tessera/program/choice/layers_as_chosen.hpp>
 #include <tessera/program/explain.hpp>
-#include <tessera/run/structures.hpp>
+#include <tessera/run/list/structures.hpp>
 #include <tessera/run/taker.hpp>
 
 namespace tessera {

@@ -20,7 +20,7 @@
 #include <tessera/program/pipeline/cut.hpp>
 #include <tessera/program/pipeline/instructions.hpp>
 #include <tessera/program/pipeline/simulate.hpp>
-#include <tessera/run/listing.hpp>
+#include <tessera/run/list/listing.hpp>
 
 namespace tessera::detail {
 

@@ -21,7 +21,7 @@
 #include <tessera/pipeline/detail/block_message.hpp>
 #include <tessera/pipeline/detail/sums.hpp>
 #include <tessera/pipeline/runner.hpp>
-#include <tessera/run/replay.hpp>
+#include <tessera/run/list/replay.hpp>
 
 namespace tessera::detail {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
-#include <tessera/run/listing.hpp>
+#include <tessera/run/list/listing.hpp>
 
 namespace tessera::detail {
 
@@ -44,5 +44,5 @@ class Replay {
 }  // namespace tessera::detail
 
 #if TESSERA_BODIES
-#include <tessera/run/detail/replay.hpp>
+#include <tessera/run/list/detail/replay.hpp>
 #endif

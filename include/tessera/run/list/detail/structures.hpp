@@ -5,7 +5,7 @@
 ///
 ///     structures.run(calls, options, where)
 ///
-/// Laws: those of run/structures.hpp.
+/// Laws: those of run/list/structures.hpp.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +20,8 @@
 #include <tessera/base/error.hpp>
 #include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/program/diff.hpp>
+#include <tessera/run/list/structures.hpp>
 #include <tessera/run/plan_cache.hpp>
-#include <tessera/run/structures.hpp>
 
 namespace tessera::detail {
 

@@ -159,6 +159,6 @@ class Listing final : public Taker {
 }  // namespace tessera::detail
 
 #if TESSERA_BODIES
-#include <tessera/run/detail/listed.hpp>
-#include <tessera/run/detail/listed_run.hpp>
+#include <tessera/run/list/detail/listed.hpp>
+#include <tessera/run/list/detail/listed_run.hpp>
 #endif

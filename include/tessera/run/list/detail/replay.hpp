@@ -5,14 +5,14 @@
 ///
 ///     replay.run(0, tensors, layers);
 ///
-/// Laws: those of run/replay.hpp.
+/// Laws: those of run/list/replay.hpp.
 #include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include <tessera/run/detail/listed_run.hpp>
-#include <tessera/run/replay.hpp>
+#include <tessera/run/list/detail/listed_run.hpp>
+#include <tessera/run/list/replay.hpp>
 
 namespace tessera::detail {
 

@@ -5,14 +5,14 @@
 ///
 ///     calls.run(listed, program, ready);
 ///
-/// Laws: those of run/listing.hpp; a tensor ends where the Program says that it does.
+/// Laws: those of run/list/listing.hpp; a tensor ends where the Program says that it does.
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <tessera/run/listing.hpp>
+#include <tessera/run/list/listing.hpp>
 #include <tessera/run/run.hpp>
 
 namespace tessera::detail {

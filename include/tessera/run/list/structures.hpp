@@ -21,7 +21,7 @@
 #include <tessera/program/overlap.hpp>
 #include <tessera/program/reuse.hpp>
 #include <tessera/program/share.hpp>
-#include <tessera/run/listing.hpp>
+#include <tessera/run/list/listing.hpp>
 
 namespace tessera {
 
@@ -84,5 +84,5 @@ class Structures {
 }  // namespace tessera
 
 #if TESSERA_BODIES
-#include <tessera/run/detail/structures.hpp>
+#include <tessera/run/list/detail/structures.hpp>
 #endif

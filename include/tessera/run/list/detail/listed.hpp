@@ -5,7 +5,7 @@
 ///
 ///     { const TakenBy scope(&calls);  y = f(x); }   calls.program();
 ///
-/// Laws: those of run/listing.hpp.
+/// Laws: those of run/list/listing.hpp.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/base/memory.hpp>
-#include <tessera/run/listing.hpp>
+#include <tessera/run/list/listing.hpp>
 #include <tessera/run/run.hpp>
 
 namespace tessera::detail {
