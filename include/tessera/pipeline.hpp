@@ -6,6 +6,7 @@
 ///
 ///     #include <tessera/pipeline.hpp>
 #include <tessera/pipeline/pipelined.hpp>
+#include <tessera/pipeline/shifted.hpp>
 #include <tessera/program/pipeline/chart.hpp>
 #include <tessera/program/pipeline/check.hpp>
 #include <tessera/program/pipeline/instructions.hpp>
