@@ -11,7 +11,7 @@ import re
 import sys
 import textwrap
 
-WIDTH, BOX, ROW, HIGH = 640, 202, 104, 74
+WIDTH, BOX, ROW, HIGH = 856, 202, 104, 74
 OUTSIDE = {"Kokkos": r"Kokkos_", "MPI": r"mpi\.h", "BLAS, oneDNN": r"(?:cblas\.h|dnnl)", "fmt": r"fmt/"}
 
 

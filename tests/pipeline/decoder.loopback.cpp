@@ -118,8 +118,9 @@ std::string decoder_case(const std::shared_ptr<Transport>& transport,
 }  // namespace
 
 TEST_CASE("pipeline: a decoder in three stages trains as one on a part does") {
-  for (const auto& [processes, parts, data_size] :
+  for (const auto& meshes :
        {std::array<int, 3>{1, 1, 1}, {3, 3, 1}, {6, 3, 2}, {6, 3, 1}, {8, 2, 2}}) {
+    const int processes = meshes[0], parts = meshes[1], data_size = meshes[2];
     std::vector<PipelineSchedule> all;
     if (parts == 3)
       all = {gpipe(3, micro_batches), one_f_one_b(3, micro_batches), zero_bubble(3, micro_batches)};

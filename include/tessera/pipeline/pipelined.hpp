@@ -10,17 +10,15 @@
 ///     explain(step.schedule(), simulate(step.model(), step.schedule()))
 ///
 /// The function is written for one mesh, that of a part, `Without<Grid, stage>`; all parts are
-/// alike. Each of the model's tensors lies on the part of the stage that uses it, and may have any
-/// part else: it is moved there once in each call, as a tied weight is, whose gradient comes back
-/// the same way. A micro-batch is a tree of tensors, on any part; micro-batches may have different
-/// sizes, and what their operators are must agree. The function runs once for each micro-batch, on
-/// all processes, and lists its operators; they are carried out when it has returned, each on its
+/// alike. Each of the model's tensors lies on the part of a stage that uses it. A stage elsewhere
+/// that uses it too, as that of a tied weight, gets it once in each call, and its gradient comes
+/// back the same way. A micro-batch is a tree of tensors, on any parts; micro-batches may differ in
+/// size, but not in the operators that they call. The function runs once for each micro-batch, on
+/// all processes, and lists its operators; these are carried out when it has returned, each on its
 /// own part.
 ///
-/// Laws: the value and the gradient are the sums of those of the micro-batches, added in the order
-/// in which the schedule goes back by them, whatever the parts and stages are; nothing of a part
-/// that stands idle is in them.
-#include <array>
+/// Laws: the value and the gradient are sums over the micro-batches, added in the order in which
+/// the schedule goes back by them; so they have the same bits whatever the parts and stages are.
 #include <cstddef>
 #include <memory>
 #include <type_traits>

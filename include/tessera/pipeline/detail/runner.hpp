@@ -283,7 +283,11 @@ TESSERA_FUNCTION const PipelineKnown& PipelineRunner::known(
   if (last_ == known_.size()) {
     whole_->always_agree(
         digest.value(), [this] { return words(); }, where_);
-    known_.push_back(make(micro_batches, digest.value()));
+    PipelineKnown made = make(micro_batches, digest.value());
+    constexpr std::size_t most = 256;  // as compiled functions keep
+    if (known_.size() == most) known_.erase(known_.begin());
+    known_.push_back(std::move(made));
+    last_ = known_.size() - 1;
   }
   return known_[last_];
 }

@@ -27,6 +27,7 @@ namespace tessera {
 /// What a stage does with a micro-batch. `backward` is both of the two after it, in this order.
 enum class PipelinePass : std::uint8_t { forward, backward, backward_inputs, backward_weights };
 
+/// Returns F, B, I or W.
 constexpr char letter_of(PipelinePass pass) { return "FBIW"[static_cast<std::size_t>(pass)]; }
 
 struct PipelineAction {

@@ -47,10 +47,8 @@ class LoopbackGroup final : public Group {
 
   std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive) override {
     if (call.channel == 0) return Group::start(call, send, receive);
-    const std::shared_ptr<LoopbackMessages> messages = room_->messages();
-    return std::make_unique<LoopbackHalf>(world_, messages, room_->members(),
-                                          messages->post(call, send, receive), process_,
-                                          time_limit_);
+    return std::unique_ptr<PendingCall>(new LoopbackHalf(
+        world_, room_, room_->messages().post(call, send, receive), process_, time_limit_));
   }
 
   /// Only where it is `on`: the threads of a process can read all memory without it.

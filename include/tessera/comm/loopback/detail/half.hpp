@@ -7,6 +7,7 @@
 ///
 /// Laws: a failure of any process ends its wait, and the end of one that it waits for too.
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -23,18 +24,16 @@ namespace tessera::detail {
 /// One member's half of an exchange.
 class LoopbackHalf final : public PendingCall {
  public:
-  LoopbackHalf(std::shared_ptr<LoopbackWorld> world, std::shared_ptr<LoopbackMessages> messages,
-               std::vector<int> members, LoopbackMessages::Ends ends, int process,
-               double time_limit)
+  LoopbackHalf(std::shared_ptr<LoopbackWorld> world, std::shared_ptr<LoopbackRoom> room,
+               std::vector<std::uint64_t> ends, int process, double time_limit)
       : world_(std::move(world)),
-        messages_(std::move(messages)),
-        members_(std::move(members)),
+        room_(std::move(room)),
         ends_(std::move(ends)),
         process_(process),
         time_limit_(time_limit) {}
-  ~LoopbackHalf() override { messages_->forget(ends_); }
+  ~LoopbackHalf() override { room_->messages().forget(ends_); }
 
-  bool done() override { return messages_->done(ends_); }
+  bool done() override { return room_->messages().awaited(ends_) < 0; }
   void wait() override {
     const auto start = std::chrono::steady_clock::now();
     for (int turns = 0; !done(); ++turns) {
@@ -47,7 +46,7 @@ class LoopbackHalf final : public PendingCall {
         std::this_thread::yield();
         continue;
       }
-      std::this_thread::sleep_for(std::chrono::microseconds(turns < 2000 ? 50 : 1000));
+      std::this_thread::sleep_for(std::chrono::duration<double>(turns < 2000 ? 5e-5 : 1e-3));
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
       if (waited.count() > 0.25) require_living();
       if (time_limit_ > 0 && waited.count() > time_limit_)
@@ -58,13 +57,12 @@ class LoopbackHalf final : public PendingCall {
  private:
   /// Who has ended sends and receives nothing more.
   void require_living() {
-    for (const std::shared_ptr<LoopbackMessages::End>& e : ends_) {
-      const int peer = members_[static_cast<std::size_t>(e->peer)];
-      if (world_->alarm().has_ended(peer) && !done())
-        end("process " + std::to_string(peer) + " has ended, but process " +
-            std::to_string(process_) + " waits for a message " +
-            (e->from == nullptr ? "from it" : "to it to be received"));
-    }
+    const int awaited = room_->messages().awaited(ends_);
+    if (awaited < 0) return;
+    const int peer = room_->members()[static_cast<std::size_t>(awaited)];
+    if (!world_->alarm().has_ended(peer) || done()) return;
+    end("process " + std::to_string(peer) + " has ended, but process " + std::to_string(process_) +
+        " waits for a message between them");
   }
   [[noreturn]] void end(const std::string& text) {
     world_->fail({process_, LoopbackFailure::Kind::late, text, nullptr});
@@ -72,9 +70,8 @@ class LoopbackHalf final : public PendingCall {
   }
 
   std::shared_ptr<LoopbackWorld> world_;
-  std::shared_ptr<LoopbackMessages> messages_;
-  std::vector<int> members_;
-  LoopbackMessages::Ends ends_;
+  std::shared_ptr<LoopbackRoom> room_;
+  std::vector<std::uint64_t> ends_;
   int process_;
   double time_limit_;
 };

@@ -77,7 +77,7 @@ class LoopbackRoom {
   int size() const { return static_cast<int>(members_.size()); }
   const std::vector<int>& members() const { return members_; }
   /// Returns the messages of calls that members make by themselves.
-  const std::shared_ptr<LoopbackMessages>& messages() const { return messages_; }
+  LoopbackMessages& messages() { return messages_; }
 
   /// done: the call is made. abandoned: the alarm was raised, the call is not made. found: the call
   /// cannot be made, `found` says why, and the caller raises the alarm (not here, where this room's
@@ -256,7 +256,7 @@ class LoopbackRoom {
   }
 
   const std::vector<int> members_;
-  const std::shared_ptr<LoopbackMessages> messages_ = std::make_shared<LoopbackMessages>();
+  LoopbackMessages messages_;
   std::vector<Party> parties_;
   std::vector<const Call*> calls_;
   std::vector<std::byte> scratch_;
