@@ -164,7 +164,8 @@ inline PipelineCase some_pipeline(Random& random, int processes) {
 template <class T> class PipelineSetting {
  public:
   PipelineSetting(std::shared_ptr<Transport> transport, const PipelineCase& c)
-      : mesh(make_mesh<Lines>(transport, c.parts, transport->size() / c.parts)), case_(c) {
+      : PipelineSetting(make_mesh<Lines>(transport, c.parts, transport->size() / c.parts), c) {}
+  PipelineSetting(const ProcessMesh<Lines>& on, const PipelineCase& c) : mesh(on), case_(c) {
     model = stack_on<T>([&](int b) { return part(c.stage_of[static_cast<std::size_t>(b)]); });
     for (std::size_t m = 0; m < c.rows.size(); ++m)
       batches.push_back(sample_on<T>(part(c.stage_of.front()), part(c.stage_of.back()), c.rows[m],
@@ -256,6 +257,47 @@ std::string pipeline_case(std::shared_ptr<Transport> transport, const PipelineCa
   }
   if (wrong.empty()) compare("the evaluation", step.evaluate(s.model, s.batches), expected.value);
   return wrong.empty() ? "" : c.text() + wrong;
+}
+
+/// A pipeline's value and gradients have the bits of the same function with all of its blocks in
+/// one stage of the same mesh.
+template <class T>
+std::string pipeline_bits(std::shared_ptr<Transport> transport, const PipelineCase& c) {
+  PipelineCase one = c;
+  one.schedule = gpipe(c.parts, static_cast<int>(c.rows.size()));
+  one.stage_of.assign(4, 0);
+  const PipelineSetting<T> s(transport, c), t(s.mesh, one);
+  auto step = s.pipeline(), same = t.pipeline();
+  const auto [value, gradient] = step(s.model, s.batches);
+  const auto [its_value, its_gradient] = same(t.model, t.batches);
+  const auto part_of = [&](const auto& x) {
+    for (int p = 0; p < c.parts; ++p)
+      if (s.mesh.template part<lines::stage>(p).core() == x.core().mesh())
+        return s.mesh.template part<lines::stage>(p);
+    return t.part(0);
+  };
+  std::string wrong;
+  const auto compare = [&](const auto& x, const auto& other) {
+    const auto on = part_of(x);
+    const auto y =
+        other.core().mesh() == on.core() ? other : reshard<std::decay_t<decltype(x)>>(other, on);
+    if (!x.core().mesh()->absent() && largest_difference(x, y) != 0)
+      wrong = "other bits than in one stage";
+  };
+  compare(value, its_value);
+  for_each_tensor(compare, gradient, its_gradient);
+  return wrong.empty() ? "" : c.text() + wrong;
+}
+
+/// What a part's own processes send among each other in a step with `m` micro-batches.
+inline Index sent_within_part(std::shared_ptr<Transport> transport, int parts, int m) {
+  const std::vector<Index> rows(static_cast<std::size_t>(m), 6);
+  const PipelineSetting<double> s(
+      std::move(transport), {parts, one_f_one_b(parts, m), {0, 0, parts - 1, parts - 1}, rows});
+  auto step = s.pipeline();
+  s.own().ledger().reset();
+  (void)step(s.model, s.batches);
+  return s.own().ledger().total().payload_bytes;
 }
 
 /// The peak of a part's arena in a pipeline is that of a dry run of the same process.

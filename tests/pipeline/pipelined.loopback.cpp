@@ -21,6 +21,32 @@ TEST_CASE("pipeline: any schedule gives the loss and the gradients of one part")
     }
 }
 
+TEST_CASE("pipeline: the stages change no bit of the loss and the gradients") {
+  const std::uint64_t seed = seed_for("bits of pipelines", 383);
+  for (const int processes : {2, 3, 4, 6, 8})
+    for (int round = 0; round < cases_of(3, 30); ++round) {
+      Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
+      const PipelineCase c = some_pipeline(random, processes);
+      CHECK(quiet(texts_of(processes, [&](const std::shared_ptr<Transport>& transport) {
+        return round % 2 == 0 ? pipeline_bits<float>(transport, c)
+                              : pipeline_bits<double>(transport, c);
+      })));
+    }
+}
+
+TEST_CASE("pipeline: a weight's gradient is summed over a part's processes once in a step") {
+  for (const int parts : {1, 2}) {
+    CHECK(quiet(texts_of(2 * parts, [&](const std::shared_ptr<Transport>& t) -> std::string {
+      const Index few = sent_within_part(t, parts, 2), many = sent_within_part(t, parts, 6);
+      const Index loss = 16;  // of an all-reduce of one double between two processes
+      const bool weights = few >= 2 * static_cast<Index>(sizeof(double)) * width * width;
+      if (weights && many - few <= 4 * loss) return "";
+      return std::to_string(few) + " bytes with 2 micro-batches and " + std::to_string(many) +
+             " with 6";
+    })));
+  }
+}
+
 TEST_CASE("pipeline: the peak of a part is that of a dry run") {
   for (const int processes : {2, 4})
     for (const PipelineSchedule& schedule :

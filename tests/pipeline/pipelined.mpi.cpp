@@ -15,8 +15,9 @@ TEST_CASE("pipeline: any schedule under MPI gives the loss and the gradients of 
   for (int round = 0; round < cases_of(6, 40); ++round) {
     Random random(seed + static_cast<std::uint64_t>(round));
     const PipelineCase c = some_pipeline(random, support::world()->size());
-    const std::string text = round % 3 == 2 ? pipeline_case<float>(support::world(), c, 0)
-                                            : pipeline_case<double>(support::world(), c, 0);
+    std::string text = round % 3 == 2 ? pipeline_case<float>(support::world(), c, 1e-5)
+                                      : pipeline_case<double>(support::world(), c, 1e-12);
+    if (text.empty()) text = pipeline_bits<float>(support::world(), c);
     CHECK_MESSAGE(text.empty(), text);
   }
 }

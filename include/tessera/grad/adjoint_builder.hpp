@@ -92,7 +92,7 @@ class AdjointBuilder {
   /// Adds an operator that makes an operand's gradient, and leaves sums unfinished where they may
   /// be.
   template <OperationStruct Op>
-  AdjointValue add_open(int operand, Op op, std::initializer_list<AdjointValue> inputs) {
+  AdjointValue add_open(int operand, Op op, const FixedVector<AdjointValue, max_operands>& inputs) {
     TensorDescs descs;
     for (const AdjointValue& v : inputs) descs.push_back(desc(v));
     for (int axis = 0; axis < max_axes; ++axis) {

@@ -74,6 +74,23 @@ auto all_gather_over(const A& x, const CallOptions& call = Where::here()) {
   }
 }
 
+namespace detail {
+/// This process's part of x along dimension D, of the sum over the axes `parts`, of which each
+/// process has a part.
+template <class X, int D, class Checked, TypedTensor A>
+auto block_over(const A& x, AxisSet parts, CallSite site) {
+  constexpr int axis = Checked::W::template index<X>;
+  require_even(x.core(), D, whole_of(x.core().mesh(), site.where)->shape()[axis], site);
+  const AxisList lead = leading_axes(x.core(), Checked::axes);
+  constexpr AxisSet after = Checked::varies | Checked::unfinished | Checked::axes;
+  using Y =
+      typename Checked::template Result<(Checked::varies | Checked::axes).bits,
+                                        (Checked::unfinished - Checked::axes).bits, OwnSharding<A>>;
+  return Y(moved_between(x.core(), {{{}, lead, parts}, {split_over(A::rank, D, axis), lead, {}}},
+                         Y::sharding(), after, site));
+}
+}  // namespace detail
+
 /// Returns this process's part, along dimension D, of the sum of x, (n, m, ...), over the axis X of
 /// p processes, over which it varies or is unfinished: (n / p, m, ...) where D is 0. Communication:
 /// a reduce-scatter over X. Collective over the mesh. Throws ShapeError where p does not divide the
@@ -85,18 +102,8 @@ auto reduce_scatter_over(const A& x, const CallOptions& call = Where::here()) {
                 "[tessera] reduce_scatter_over names a dimension that the tensor does not have; "
                 "dimensions count from 0");
   if constexpr (Checked::said() && D >= 0 && D < A::rank) {
-    const detail::CallSite site = call.free_fresh_site("reduce_scatter_over");
-    constexpr int axis = Checked::W::template index<X>;
-    const auto whole = detail::whole_of(x.core().mesh(), site.where);
-    detail::require_even(x.core(), D, whole->shape()[axis], site);
-    const AxisList lead = detail::leading_axes(x.core(), Checked::axes);
-    constexpr AxisSet after = Checked::varies | Checked::unfinished | Checked::axes;
-    using Y = typename Checked::template Result<(Checked::varies | Checked::axes).bits,
-                                                (Checked::unfinished - Checked::axes).bits,
-                                                detail::OwnSharding<A>>;
-    return Y(detail::moved_between(
-        x.core(), {{{}, lead, Checked::axes}, {detail::split_over(A::rank, D, axis), lead, {}}},
-        Y::sharding(), after, site));
+    return detail::block_over<X, D, Checked>(x, Checked::axes,
+                                             call.free_fresh_site("reduce_scatter_over"));
   } else {
     return detail::Unknown<A>();
   }
@@ -113,17 +120,7 @@ auto own_block(const A& x, const CallOptions& call = Where::here()) {
                 "[tessera] own_block names a dimension that the tensor does not have; dimensions "
                 "count from 0");
   if constexpr (Checked::said() && D >= 0 && D < A::rank) {
-    const detail::CallSite site = call.free_fresh_site("own_block");
-    constexpr int axis = Checked::W::template index<X>;
-    const auto whole = detail::whole_of(x.core().mesh(), site.where);
-    detail::require_even(x.core(), D, whole->shape()[axis], site);
-    const AxisList lead = detail::leading_axes(x.core(), Checked::axes);
-    constexpr AxisSet after = Checked::varies | Checked::unfinished | Checked::axes;
-    using Y = typename Checked::template Result<(Checked::varies | Checked::axes).bits,
-                                                Checked::unfinished.bits, detail::OwnSharding<A>>;
-    return Y(detail::moved_between(
-        x.core(), {{{}, lead, {}}, {detail::split_over(A::rank, D, axis), lead, {}}}, Y::sharding(),
-        after, site));
+    return detail::block_over<X, D, Checked>(x, {}, call.free_fresh_site("own_block"));
   } else {
     return detail::Unknown<A>();
   }

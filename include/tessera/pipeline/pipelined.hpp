@@ -19,6 +19,8 @@
 ///
 /// Laws: the value and the gradient are sums over the micro-batches, added in the order in which
 /// the schedule goes back by them; so they have the same bits whatever the parts and stages are.
+/// The sum over processes that a weight's gradient needs beside, as over those of a data axis, is
+/// made once, of the sum over micro-batches.
 #include <cstddef>
 #include <memory>
 #include <type_traits>
@@ -39,9 +41,9 @@ template <class F, class Part> class Pipelined {
             StageMap map, PipelineSchedule schedule, Where where)
       : f_(std::move(f)),
         where_(where),
-        forward_(forward_alone(schedule)),
         gradient_(whole, cores(parts), map, std::move(schedule), where),
-        evaluation_(std::move(whole), cores(parts), std::move(map), forward_, where) {}
+        evaluation_(std::move(whole), cores(parts), std::move(map),
+                    forward_alone(gradient_.schedule()), where) {}
 
   /// Returns the sum over the micro-batches of f(model, micro-batch), a scalar on the part of the
   /// stage that makes it, and of its gradients by the model, each on the part of its tensor. On
@@ -116,12 +118,12 @@ template <class F, class Part> class Pipelined {
     const detail::TakenBy scope(one.calls.get());
     if constexpr (Back) {
       detail::Differentiation run(where_);
-      run.follow(own);
+      run.follow_summand(own);
       const auto loss = run.forward([&] { return f_(own, its); });
       one.forward = one.calls->size();
       run.back(loss);
       results.push_back(loss.core());
-      for_each_tensor([&](const auto& g) { results.push_back(g.core()); }, run.gradient(own));
+      for (TensorCore& g : run.summands(own)) results.push_back(std::move(g));
     } else {
       results.push_back(f_(own, its).core());
       one.forward = one.calls->size();
@@ -135,7 +137,6 @@ template <class F, class Part> class Pipelined {
 
   F f_;
   Where where_;
-  PipelineSchedule forward_;
   detail::PipelineRunner gradient_, evaluation_;
 };
 

@@ -44,7 +44,7 @@ inline void adjoint_of(const ops::Map& op, AdjointBuilder& build) {
                          from.sharding.partial.empty() && to.sharding.partial.empty();
       g = mapped(build, terms, values, to.type, whole ? to.sharding : from.sharding, back.function);
     }
-    build.set(i, summed(build, g, made, op.terms.operands[i], to));
+    build.set(i, summed(build, g, made, op.terms.operands[i], to, i));
   }
 }
 

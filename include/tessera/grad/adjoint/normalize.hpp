@@ -32,7 +32,8 @@ inline void adjoint_of(const ops::Normalize& op, AdjointBuilder& build) {
   const auto by_row = [&](int operand, AdjointValue of) {
     TensorDesc to = build.gradient_of(operand);
     to.type = computed;
-    build.set(operand, converted(build, summed(build, of, letters, last, to), dy.type));
+    const int open = dy.type == computed ? operand : -1;  // parts of a sum are not rounded
+    build.set(operand, converted(build, summed(build, of, letters, last, to, open), dy.type));
   };
   AdjointValue g;
   if (op.terms.operands.size() > 2 && build.wants(2)) by_row(2, g = wide());

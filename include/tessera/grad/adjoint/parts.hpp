@@ -179,9 +179,10 @@ inline AdjointValue repeated(AdjointBuilder& build, AdjointValue v, const Term& 
   return build.add(ops::Broadcast{dims, to.extents, to.sharding}, {v});
 }
 /// v with letters `from`, summed to a tensor `to` with letters `letters`: over what these have not,
-/// and over what `to` has once.
+/// and over what `to` has once. `operand`: the one whose gradient it is, so that the sum may be
+/// left unfinished as that may; -1: it is finished.
 inline AdjointValue summed(AdjointBuilder& build, AdjointValue v, const Term& from,
-                           const Term& letters, const TensorDesc& to) {
+                           const Term& letters, const TensorDesc& to, int operand = -1) {
   const TensorDesc x = build.desc(v);
   Terms terms{{from}, {}};
   Sharding out;
@@ -193,8 +194,9 @@ inline AdjointValue summed(AdjointBuilder& build, AdjointValue v, const Term& fr
   }
   if (terms.result == from) return build.reshard(v, to.sharding);
   const bool whole = terms.result == letters;
-  v = build.add(ops::Reduce{terms, Reduction::sum, false, false, x.type, whole ? to.sharding : out},
-                {v});
+  const ops::Reduce sum{terms, Reduction::sum, false, false, x.type, whole ? to.sharding : out};
+  if (whole && operand >= 0) return build.add_open(operand, sum, {v});
+  v = build.add(sum, {v});
   return whole ? v : build.add(ops::Reshape{to.extents, to.sharding}, {v});
 }
 

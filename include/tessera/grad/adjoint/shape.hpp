@@ -28,7 +28,7 @@ inline void adjoint_of(const ops::Broadcast& op, AdjointBuilder& build) {
   const Term made = default_labels(op.extents.size());
   Term own;
   for (int d : op.dims) own.push_back(made[d]);
-  build.set(0, summed(build, build.cotangent(), made, own, build.gradient_of(0)));
+  build.set(0, summed(build, build.cotangent(), made, own, build.gradient_of(0), 0));
 }
 
 /// The elements of v at the places of a slice of a tensor `to`, zero elsewhere.

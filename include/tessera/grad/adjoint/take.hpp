@@ -28,7 +28,7 @@ inline void adjoint_of(const ops::Take& op, AdjointBuilder& build) {
     back.indexed.push_back(to.extents[back.terms.result.find(letter)]);
   back.out_of_range = op.out_of_range;
   back.out = to.sharding;
-  build.set(0, build.add(back, values));
+  build.set(0, build.add_open(0, back, values));
 }
 
 inline const bool take_has_adjoint = have_adjoints<ops::Take>();

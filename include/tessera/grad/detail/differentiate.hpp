@@ -20,6 +20,13 @@ TESSERA_FUNCTION void Differentiation::follow(const TensorCore& x, const Shardin
   followed_.push_back(x);
 }
 
+TESSERA_FUNCTION void Differentiation::follow_one_summand(const TensorCore& x) {
+  const AxisSet others =
+      mesh_of(x, {"value_and_grad", where_}).shape().axes() - x.sharding().used();
+  const Sharding under = x.sharding().with_partial(others, Reduction::sum);
+  follow_one(x, x.sharding().partial.empty() ? &under : nullptr);
+}
+
 TESSERA_FUNCTION void Differentiation::follow_one(const TensorCore& x, const Sharding* under) {
   if (repeated_ == Repeated::once) {
     followed_.push_back(x);

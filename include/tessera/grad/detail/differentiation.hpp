@@ -49,13 +49,12 @@ class Differentiation {
       : tape_(finish), where_(where), repeated_(repeated) {}
 
   template <class Tree> void follow(const Tree& tree) {
-    for_each_tensor(
-        [&](const auto& tensor) {
-          using Tensor = std::decay_t<decltype(tensor)>;
-          if constexpr (TypedTensor<Tensor>) use_gradients_of<typename Tensor::value_type>();
-          follow_one(tensor.core());
-        },
-        tree);
+    follow_each(tree, [&](const TensorCore& x) { follow_one(x); });
+  }
+  /// The same of tensors whose gradients are added to others': sums over axes over which a tensor
+  /// is equal may be left unfinished.
+  template <class Tree> void follow_summand(const Tree& tree) {
+    follow_each(tree, [&](const TensorCore& x) { follow_one_summand(x); });
   }
   /// The same of a tensor whose gradient is wanted under another sharding.
   TESSERA_FUNCTION void follow(const TensorCore& x, const Sharding& under);
@@ -77,11 +76,28 @@ class Differentiation {
         [&](const auto& tensor) { return std::decay_t<decltype(tensor)>(next(tensor.core())); },
         tree);
   }
+  /// The same, perhaps unfinished, one after the other.
+  template <class Tree> std::vector<TensorCore> summands(const Tree& tree) {
+    std::vector<TensorCore> all;
+    for_each_tensor([&](const auto& tensor) { all.push_back(next(tensor.core())); }, tree);
+    return all;
+  }
   /// Returns those of all tensors that were followed; undefined where there is none.
   TESSERA_FUNCTION std::vector<TensorCore> gradients();
 
  private:
+  template <class Tree, class Follow>
+  static void follow_each(const Tree& tree, const Follow& follow) {
+    for_each_tensor(
+        [&](const auto& tensor) {
+          using Tensor = std::decay_t<decltype(tensor)>;
+          if constexpr (TypedTensor<Tensor>) use_gradients_of<typename Tensor::value_type>();
+          follow(tensor.core());
+        },
+        tree);
+  }
   TESSERA_FUNCTION void follow_one(const TensorCore& x, const Sharding* under = nullptr);
+  TESSERA_FUNCTION void follow_one_summand(const TensorCore& x);
   TESSERA_FUNCTION void back_from(const TensorCore& loss);
   TESSERA_FUNCTION void seed(const TensorCore& y, const TensorCore& cotangent);
   /// Gradients of several tensors never share memory.

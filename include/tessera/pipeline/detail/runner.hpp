@@ -66,6 +66,7 @@ class PipelineCarrier {
         messages_(whole, where),
         sums_(micro_batches[0].outputs.size()) {
     for (const ListedMicroBatch& one : micro_batches_) replays_.emplace_back(*one.calls);
+    goes_back_ = schedule.goes_back();
     here_.resize(micro_batches_.size() * at(schedule.stages()));
   }
 
@@ -118,28 +119,25 @@ class PipelineCarrier {
   /// Moves what a stage reads, and another part has, before anything else; every process does.
   void bring_arguments() {
     std::map<std::pair<const Storage*, int>, TensorCore> moved;
-    for (int m = 0; m < schedule_.micro_batches; ++m)
+    for (int m = 0; m < schedule_.micro_batches; ++m) {
+      std::vector<const TensorCore*> given(replays_[at(m)].tensors());
+      for (const auto& [number, x] : micro_batches_[at(m)].given) given[at(number)] = &x;
       for (int s = 0; s < schedule_.stages(); ++s)
         for (const int t : cut(m).arguments[at(s)]) {
           const int part = schedule_.part(s);
-          const TensorCore* x = nullptr;
-          for (const auto& [number, given] : micro_batches_[at(m)].given)
-            if (number == t) x = &given;
-          if (x == nullptr) {  // a constant that the function has made by itself
-            if (part == own_) here(m, s)[at(t)] = replays_[at(m)].listed(t);
-            continue;
-          }
-          TensorCore there = *x;
-          if (x->mesh() != parts_[at(part)]) {
+          const TensorCore* x = given[at(t)];
+          if (x != nullptr && x->mesh() != parts_[at(part)]) {
             const auto [known, fresh] = moved.try_emplace({x->storage().get(), part});
             if (fresh)
               known->second =
                   reshard_between(*x, desc(m, t).sharding, DynamicMesh(parts_[at(part)]),
                                   {"the argument of another stage", where_});
-            there = known->second;
+            x = &known->second;
           }
-          if (part == own_) here(m, s)[at(t)] = there;
+          // Else a constant that the function has made by itself.
+          if (part == own_) here(m, s)[at(t)] = x != nullptr ? *x : replays_[at(m)].listed(t);
         }
+    }
   }
 
   void receive(const PipelineInstruction& i) {
@@ -157,39 +155,22 @@ class PipelineCarrier {
   }
   void pass(PipelinePlace place, int m) {
     const CutUnit& unit = cut(m).unit(place);
-    const Program& program = known_.structures[at(known_.of_micro_batch[at(m)])].program;
     Tensors& tensors = here(m, place.stage);
-    std::vector<int> left(tensors.size());  // uses in this pass
-    for (const int i : unit.entries)
-      for (const int t : program.entry(i).operands) ++left[at(t)];
-    std::vector<bool> ends(tensors.size());
-    for (const int t : unit.ends) ends[at(t)] = true;
-    for (int f = 0; f < static_cast<int>(known_.model.flows.size()); ++f)
-      if (flow(f).from == place)
-        for (const int t : cut(m).moved[at(f)]) ends[at(t)] = false;  // until it is sent
-    for (const int i : unit.entries) {
-      replays_[at(m)].run(i, tensors, layers_);
+    for (std::size_t k = 0; k < unit.entries.size(); ++k) {
+      replays_[at(m)].run(unit.entries[k], tensors, layers_);
       messages_.progress();
-      const ProgramEntry& e = program.entry(i);
-      const auto over = [&](int t) {
-        if (t >= 0 && left[at(t)] == 0 && ends[at(t)]) tensors[at(t)] = TensorCore();
-      };
-      for (const int t : e.operands) {
-        --left[at(t)];
-        over(t);
-      }
-      over(e.result);
-      for (const int t : e.also) over(t);
+      for (const int t : unit.over[k]) tensors[at(t)] = TensorCore();
     }
     layers_.open(nullptr);
-    send(place, m, tensors);
+    send(unit, m, tensors);
     for (const int t : unit.ends) tensors[at(t)] = TensorCore();
-    add_outputs(place, m, tensors);
-    if (place.pass == PipelinePass::backward_weights || !schedule_.goes_back()) tensors.clear();
+    for (const int o : unit.outputs)
+      sums_.add(at(o), std::exchange(tensors[at(micro_batches_[at(m)].outputs[at(o)])], {}),
+                where_);
+    if (place.pass == PipelinePass::backward_weights || !goes_back_) tensors.clear();
   }
-  void send(PipelinePlace place, int m, const Tensors& tensors) {
-    for (int f = 0; f < static_cast<int>(known_.model.flows.size()); ++f) {
-      if (!(flow(f).from == place)) continue;
+  void send(const CutUnit& unit, int m, const Tensors& tensors) {
+    for (const int f : unit.flows) {
       const int to = flow(f).to.stage;
       for (const int t : cut(m).moved[at(f)]) {
         if (schedule_.part(to) == own_)
@@ -199,22 +180,20 @@ class PipelineCarrier {
       }
     }
   }
-  void add_outputs(PipelinePlace place, int m, Tensors& tensors) {
-    const std::vector<int>& outputs = micro_batches_[at(m)].outputs;
-    for (std::size_t o = 0; o < outputs.size(); ++o)
-      if (outputs[o] >= 0 && cut(m).made[o] == place)
-        sums_.add(o, std::exchange(tensors[at(outputs[o])], {}), where_);
-  }
 
   std::vector<TensorCore> results(const std::vector<std::shared_ptr<MeshCore>>& homes) {
     std::vector<TensorCore> all;
     for (std::size_t o = 0; o < sums_.size(); ++o) {
       const int t = micro_batches_[0].outputs[o];
       const int part = schedule_.part(cut(0).made[o].stage);
-      TensorCore sum = sums_.take(o);
-      if (!sum.defined()) sum = TensorCore::make(parts_[at(part)], desc(0, t), where_);
+      TensorCore sum = sums_.take(o, where_);
+      if (!sum.defined()) {
+        TensorDesc made = desc(0, t);
+        made.sharding = made.sharding.finished();
+        sum = TensorCore::make(parts_[at(part)], made, where_);
+      }
       const bool away = homes[o] != nullptr && homes[o] != parts_[at(part)];
-      all.push_back(away ? reshard_between(sum, sum.sharding().finished(), DynamicMesh(homes[o]),
+      all.push_back(away ? reshard_between(sum, sum.sharding(), DynamicMesh(homes[o]),
                                            {"the gradient of another stage", where_})
                          : sum);
     }
@@ -225,6 +204,7 @@ class PipelineCarrier {
   const PipelineSchedule& schedule_;
   const std::vector<std::shared_ptr<MeshCore>>& parts_;
   int own_;
+  bool goes_back_ = false;
   std::vector<ListedMicroBatch>& micro_batches_;
   Where where_;
   std::vector<Replay> replays_;

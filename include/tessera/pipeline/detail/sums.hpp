@@ -7,7 +7,8 @@
 ///     sums.add(0, loss, where);
 ///     TensorCore total = sums.take(0);
 ///
-/// Laws: a sum lies in the memory of its first summand.
+/// Laws: a sum lies in the memory of its first summand. Summands are perhaps unfinished, and so is
+/// their sum.
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -30,6 +31,10 @@ class OutputSums {
       sum = x.storage().use_count() > 1 || x.storage()->adopted() ? copied(x, site) : std::move(x);
       return;
     }
+    if (!(sum.sharding() == x.sharding())) {  // another size was planned otherwise
+      sum = finished(std::move(sum), site);
+      x = finished(std::move(x), site);
+    }
     const Term letters = letters_of(sum.desc());
     const ops::Map map{
         {{letters, letters}, letters}, sum.type(), Linearity::linear, sum.sharding()};
@@ -38,9 +43,17 @@ class OutputSums {
     extras.destination = Destination::accumulated;
     (void)run({map, {&sum, &x}, site, extras});
   }
-  TensorCore take(std::size_t output) { return std::exchange(sums_[output], {}); }
+  /// Returns a sum, finished. Collective over its mesh. Communication: that of finishing it.
+  TensorCore take(std::size_t output, Where where) {
+    return finished(std::exchange(sums_[output], {}), {"the sum over micro-batches", where});
+  }
 
  private:
+  static TensorCore finished(TensorCore x, CallSite site) {
+    if (!x.defined() || x.sharding().partial.empty()) return x;
+    return run({ops::Reshard{x.sharding().finished()}, {&x}, site});
+  }
+
   std::vector<TensorCore> sums_;
 };
 

@@ -65,23 +65,23 @@ class StageMap {
 /// What a stage does in one pass.
 struct CutUnit {
   std::vector<int> entries;  ///< of the Program, in order
-  std::vector<int> ends;     ///< tensors that the stage reads last in this pass
+  std::vector<int> ends;     ///< tensors that the stage has no use for after this pass
+  /// After each of `entries`, those of `ends` that no later one reads; one that is sent ends with
+  /// the pass.
+  std::vector<std::vector<int>> over;
+  std::vector<int> flows;    ///< of the model, that begin here
+  std::vector<int> outputs;  ///< that are made here
 };
 
 struct PipelineCut {
   PipelineModel model;
-  std::vector<CutUnit> units;               ///< 3 s + 0, 1, 2: forward, back by inputs, by weights
+  std::vector<CutUnit> units;               ///< by PipelinePlace::number
   std::vector<std::vector<int>> moved;      ///< for each flow of the model: the tensors
   std::vector<std::vector<int>> arguments;  ///< for each stage: the arguments that it reads
   std::vector<PipelinePlace> made;          ///< for each output: the pass that makes it
 
-  CutUnit& unit(PipelinePlace p) { return units[number(p)]; }
-  const CutUnit& unit(PipelinePlace p) const { return units[number(p)]; }
-  static std::size_t number(PipelinePlace p) {
-    return 3 * static_cast<std::size_t>(p.stage) + (p.pass == PipelinePass::forward            ? 0
-                                                    : p.pass == PipelinePass::backward_weights ? 2
-                                                                                               : 1);
-  }
+  CutUnit& unit(PipelinePlace p) { return units[p.number()]; }
+  const CutUnit& unit(PipelinePlace p) const { return units[p.number()]; }
 };
 
 /// Returns how a Program is cut whose first `forward` operators are the way forward, and whose

@@ -45,6 +45,12 @@ struct PipelineStage {
 struct PipelinePlace {
   PipelinePass pass = PipelinePass::forward;
   int stage = 0;
+  /// Returns 0, 1 or 2: forward, back by inputs, back by weights.
+  constexpr std::size_t step() const {
+    return pass == PipelinePass::forward ? 0 : pass == PipelinePass::backward_weights ? 2 : 1;
+  }
+  /// Returns its number among all stages' passes: 3 stage + step().
+  constexpr std::size_t number() const { return 3 * static_cast<std::size_t>(stage) + step(); }
   constexpr bool operator==(const PipelinePlace&) const = default;
 };
 

@@ -52,20 +52,14 @@ struct PipelineSchedule {
   int parts() const { return static_cast<int>(lists.size()); }
   int part(int stage) const { return part_of[static_cast<std::size_t>(stage)]; }
   /// Returns whether some stage goes back; an evaluation goes forward alone.
-  bool goes_back() const { return has(PipelinePass::backward); }
-  /// Returns whether some stage goes back in two steps.
-  bool splits_backward() const { return has(PipelinePass::backward_inputs); }
-  bool operator==(const PipelineSchedule& other) const {
-    return micro_batches == other.micro_batches && part_of == other.part_of && lists == other.lists;
-  }
-
- private:
-  /// Returns whether there is this pass, or one after it.
-  bool has(PipelinePass first) const {
+  bool goes_back() const {
     for (const std::vector<PipelineAction>& list : lists)
       for (const PipelineAction& a : list)
-        if (a.pass >= first) return true;
+        if (a.pass != PipelinePass::forward) return true;
     return false;
+  }
+  bool operator==(const PipelineSchedule& other) const {
+    return micro_batches == other.micro_batches && part_of == other.part_of && lists == other.lists;
   }
 };
 

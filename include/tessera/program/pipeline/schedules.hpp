@@ -13,11 +13,15 @@
 ///
 /// | schedule | idle time | micro-batches held | source |
 /// |---|---|---|---|
-/// | gpipe | (p-1)(F+B) | m | Huang et al., arXiv:1811.06965, section 2.3 |
-/// | one_f_one_b | (p-1)(F+B) | p | Narayanan et al., arXiv:2006.09503, section 3.2 |
-/// | interleaved, v stages a part | (p-1)(F+B)/v | p + (p-1)/v | Narayanan et al.,
-/// arXiv:2104.04473, section 2.2 | | zero_bubble | (p-1)(F+I-W) | p | Qi et al., arXiv:2401.10241,
-/// ZB-H1 | | zero_bubble_v | near 0 where F = I = W | p | Qi et al., section 6, ZB-V |
+/// | gpipe | (p-1)(F+B) | m | GPipe, section 2.3 |
+/// | one_f_one_b | (p-1)(F+B) | p | PipeDream-2BW, section 3.2 |
+/// | interleaved, v stages a part | (p-1)(F+B)/v | p + (p-1)/v | Megatron-LM, section 2.2 |
+/// | zero_bubble | (p-1)(F+I-W) | p | Zero Bubble, ZB-H1 |
+/// | zero_bubble_v | near 0 where F = I = W | p | Zero Bubble, section 6, ZB-V |
+///
+/// Sources: GPipe, Huang et al., arXiv:1811.06965. PipeDream-2BW, Narayanan et al.,
+/// arXiv:2006.09503. Megatron-LM, Narayanan et al., arXiv:2104.04473. Zero Bubble, Qi et al.,
+/// arXiv:2401.10241.
 ///
 /// Laws: each is without a fault for a chain of stages (tests/program/pipeline.test.cpp, all small
 /// numbers).
@@ -61,8 +65,6 @@ struct PipelinePolicy {
   bool depth_first =
       true;           ///< forward: the later stage of a part first, else the earlier micro-batch
   bool split = true;  ///< the way back goes in two steps
-  std::vector<int> ahead;  ///< of each part: most stages' micro-batches that have gone forward and
-                           ///< not back by their inputs; empty: any number
 };
 
 /// Returns the schedule that results when each part begins, as soon as it is free, what it can: the

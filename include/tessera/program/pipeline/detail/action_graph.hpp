@@ -73,12 +73,7 @@ class ActionGraph {
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int& of(PipelinePlace place, int micro_batch) {
-    const int pass = place.pass == PipelinePass::forward            ? 0
-                     : place.pass == PipelinePass::backward_weights ? 2
-                                                                    : 1;
-    return units_[(at(pass) * at(schedule_.stages()) + at(place.stage)) *
-                      at(schedule_.micro_batches) +
-                  at(micro_batch)];
+    return units_[place.number() * at(schedule_.micro_batches) + at(micro_batch)];
   }
   void add(int a, int before, int flow) {
     if (a != before && a >= 0 && before >= 0) before_[at(a)].push_back({before, flow});

@@ -56,12 +56,16 @@ class PipelineCutter {
     end_tensors(c, outputs);
     for (std::size_t s = 0; s < c.model.stages.size(); ++s)
       measure(c, static_cast<int>(s), outputs);
-    for (const int t : outputs)
+    for (const int t : outputs) {
       c.made.push_back(t >= 0 && writer_[at(t)] >= 0 ? place(writer_[at(t)]) : PipelinePlace{});
+      if (t >= 0) c.unit(c.made.back()).outputs.push_back(static_cast<int>(c.made.size()) - 1);
+    }
     return c;
   }
 
  private:
+  static constexpr PipelinePass passes[] = {PipelinePass::forward, PipelinePass::backward_inputs,
+                                            PipelinePass::backward_weights};
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   [[noreturn]] void fail(const std::string& what) const {
     throw UsageError("a pipeline is cut: " + what, where_);
@@ -190,7 +194,7 @@ class PipelineCutter {
       std::vector<int> first(at(stages_), -1);  // of each stage: the pass that reads it first
       for (const int r : readers_[at(t)]) {
         int& own = first[at(stage_[at(r)])];
-        if (own < 0 || PipelineCut::number(place(r)) < PipelineCut::number(place(own))) own = r;
+        if (own < 0 || place(r).number() < place(own).number()) own = r;
       }
       for (int s = 0; s < stages_; ++s) {
         if (first[at(s)] < 0) continue;
@@ -209,6 +213,7 @@ class PipelineCutter {
     if (f == c.model.flows.size()) {
       c.model.flows.push_back({place(from), place(to)});
       c.moved.emplace_back();
+      c.unit(place(from)).flows.push_back(static_cast<int>(f));
       between_.emplace_back(from, to);
     }
     c.moved[f].push_back(t);
@@ -229,8 +234,7 @@ class PipelineCutter {
       ++waits[then];
     };
     for (std::size_t s = 0; s < at(stages_); ++s) add(3 * s, 3 * s + 1), add(3 * s + 1, 3 * s + 2);
-    for (const PipelineFlow& flow : c.model.flows)
-      add(PipelineCut::number(flow.from), PipelineCut::number(flow.to));
+    for (const PipelineFlow& flow : c.model.flows) add(flow.from.number(), flow.to.number());
     std::vector<std::size_t> ready;
     for (std::size_t u = 0; u < waits.size(); ++u)
       if (waits[u] == 0) ready.push_back(u);
@@ -244,9 +248,8 @@ class PipelineCutter {
       const bool forward =
           flow.from.pass == PipelinePass::forward && flow.to.pass == PipelinePass::forward;
       const bool back = flow.from.pass != PipelinePass::forward;
-      if (waits[PipelineCut::number(flow.to)] == 0 ||
-          !((forward && flow.from.stage > flow.to.stage) ||
-            (back && flow.from.stage < flow.to.stage)))
+      if (waits[flow.to.number()] == 0 || !((forward && flow.from.stage > flow.to.stage) ||
+                                            (back && flow.from.stage < flow.to.stage)))
         continue;
       fail("stages wait for each other: operator " + name_of_entry(between_[f].second) +
            " reads what operator " + name_of_entry(between_[f].first) +
@@ -258,7 +261,7 @@ class PipelineCutter {
   void end_tensors(PipelineCut& c, const std::vector<int>& outputs) {
     ends_.assign(at(stages_), std::vector<std::size_t>(program_.tensors().size(), 0));
     for (int i = 0; i < program_.size(); ++i) {
-      const std::size_t unit = PipelineCut::number(place(i)) % 3;
+      const std::size_t unit = place(i).step();
       const auto has = [&](int t) {
         std::size_t& last = ends_[at(stage_[at(i)])][at(t)];
         last = std::max(last, unit + 1);
@@ -271,6 +274,24 @@ class PipelineCutter {
         if (const std::size_t last = ends_[at(s)][at(t)];
             last > 0 && writer_[at(t)] >= 0 && !is_output(outputs, t))
           c.units[3 * at(s) + last - 1].ends.push_back(t);
+    for (int s = 0; s < stages_; ++s)
+      for (const PipelinePass pass : passes) find_last_readers(c, {pass, s});
+  }
+  void find_last_readers(PipelineCut& c, PipelinePlace p) const {
+    CutUnit& unit = c.unit(p);
+    std::vector<bool> ends(program_.tensors().size());
+    for (const int t : unit.ends) ends[at(t)] = true;
+    for (const int f : unit.flows)
+      for (const int t : c.moved[at(f)]) ends[at(t)] = false;
+    unit.over.resize(unit.entries.size());
+    for (std::size_t k = unit.entries.size(); k-- > 0;) {
+      const auto over = [&](int t) {
+        if (ends[at(t)]) unit.over[k].push_back(t), ends[at(t)] = false;
+      };
+      const ProgramEntry& e = program_.entry(unit.entries[k]);
+      for (const int t : e.operands) over(t);
+      each_result(e, over);
+    }
   }
   static bool is_output(const std::vector<int>& outputs, int t) {
     return std::find(outputs.begin(), outputs.end(), t) != outputs.end();
@@ -280,42 +301,33 @@ class PipelineCutter {
   /// the room that the schedule counts until the end of the pass that reads it first.
   void measure(PipelineCut& c, int s, const std::vector<int>& outputs) const {
     std::vector<bool> there(program_.tensors().size());
-    for (const PipelinePass pass :
-         {PipelinePass::forward, PipelinePass::backward_inputs, PipelinePass::backward_weights}) {
+    for (const PipelinePass pass : passes) {
       const CutUnit& unit = c.unit({pass, s});
       PipelineUnit& sums = c.model.stages[at(s)].unit(pass);
-      std::vector<int> left(program_.tensors().size());  // uses in this pass that are left
-      for (const int i : unit.entries)
-        for (const int t : program_.entry(i).operands) ++left[at(t)];
       std::vector<bool> ends(program_.tensors().size());
       for (const int t : unit.ends) ends[at(t)] = true;
       Index held = 0;
+      const auto drop = [&](int t) {
+        if (there[at(t)]) held -= bytes_of(t), there[at(t)] = false;
+      };
       for (std::size_t f = 0; f < c.moved.size(); ++f)
         if (c.model.flows[f].to == PipelinePlace{pass, s})
           for (const int t : c.moved[f])
             if (!ends[at(t)]) held += bytes_of(t), there[at(t)] = true;
-      for (const int i : unit.entries) {
-        const ProgramEntry& e = program_.entry(i);
+      for (std::size_t k = 0; k < unit.entries.size(); ++k) {
+        const ProgramEntry& e = program_.entry(unit.entries[k]);
         sums.time = saturating_add(sums.time, e.plan->cost);
         sums.peak = std::max(sums.peak, saturating_add(held, e.plan->peak_bytes));
         each_result(e, [&](int t) {
           if (!there[at(t)]) held += bytes_of(t), there[at(t)] = true;
         });
-        const auto over = [&](int t) {
-          if (left[at(t)] == 0 && ends[at(t)] && there[at(t)])
-            held -= bytes_of(t), there[at(t)] = false;
-        };
-        for (const int t : e.operands) {
-          --left[at(t)];
-          over(t);
-        }
-        each_result(e, over);
+        sums.peak = std::max(sums.peak, held);
+        for (const int t : unit.over[k]) drop(t);
       }
+      for (const int t : unit.ends) drop(t);
       for (const int t : outputs)  // which are added to what there is
-        if (t >= 0 && there[at(t)] && writer_[at(t)] >= 0 &&
-            place(writer_[at(t)]) == PipelinePlace{pass, s})
-          held -= bytes_of(t), there[at(t)] = false;
-      sums.peak = std::max(sums.peak, held);
+        if (t >= 0 && writer_[at(t)] >= 0 && place(writer_[at(t)]) == PipelinePlace{pass, s})
+          drop(t);
       sums.held = held;
     }
   }

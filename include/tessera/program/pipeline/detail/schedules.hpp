@@ -64,11 +64,10 @@ class ListScheduler {
         policy_(policy),
         free_(s.lists.size()),
         held_(s.lists.size()),
-        ahead_(s.lists.size()),
         units_(3 * s.part_of.size() * at(s.micro_batches)),
         incoming_(3 * s.part_of.size()),
         next_(3 * s.part_of.size()) {
-    for (const PipelineFlow& flow : model.flows) incoming_[of(flow.to)].push_back(&flow);
+    for (const PipelineFlow& flow : model.flows) incoming_[flow.to.number()].push_back(&flow);
     first_.assign(s.lists.size(), s.stages());
     of_part_.assign(s.lists.size(), 0);
     for (int stage = s.stages() - 1; stage >= 0; --stage) {
@@ -101,15 +100,9 @@ class ListScheduler {
     PipelineAction action;
   };
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  static int number(PipelinePass pass) {
-    return pass == PipelinePass::forward ? 0 : pass == PipelinePass::backward_weights ? 2 : 1;
-  }
-  std::size_t of(PipelinePlace p) const {
-    return at(number(p.pass)) * s_.part_of.size() + at(p.stage);
-  }
   /// When the pass of a stage with a micro-batch ends; `unknown` + 1 based: 0 is not yet.
   std::int64_t& end_of(PipelinePlace p, int m) {
-    return units_[of(p) * at(s_.micro_batches) + at(m)];
+    return units_[p.number() * at(s_.micro_batches) + at(m)];
   }
 
   /// Returns when what a pass needs is there; `unknown` where it has no place yet.
@@ -124,7 +117,7 @@ class ListScheduler {
     };
     if (p.pass == PipelinePass::backward_inputs) wait({PipelinePass::forward, p.stage}, 0);
     if (p.pass == PipelinePass::backward_weights) wait({PipelinePass::backward_inputs, p.stage}, 0);
-    for (const PipelineFlow* flow : incoming_[of(p)])
+    for (const PipelineFlow* flow : incoming_[p.number()])
       if (!(flow->from == p))
         wait(flow->from, s_.part(flow->from.stage) == s_.part(p.stage) ? 0 : flow->time);
     return when;
@@ -135,11 +128,9 @@ class ListScheduler {
     return !policy_.whole ? 1 : first_[part] == stage ? of_part_[part] : 0;
   }
   bool may_go_forward(int stage) const {
-    const int part = s_.part(stage), more = holds(stage);
-    const bool held =
-        policy_.most_held > 0 && more > 0 && held_[at(part)] + more > policy_.most_held;
-    const bool ahead = !policy_.ahead.empty() && ahead_[at(part)] >= policy_.ahead[at(part)];
-    return !held && !ahead;
+    const int more = holds(stage);
+    return policy_.most_held == 0 || more == 0 ||
+           held_[at(s_.part(stage))] + more <= policy_.most_held;
   }
   /// Returns whether the first is to be preferred; both may begin at the same time.
   bool before(const Choice& a, const Choice& b) const {
@@ -157,12 +148,13 @@ class ListScheduler {
       for (const PipelinePass pass :
            {PipelinePass::backward_inputs, PipelinePass::forward, PipelinePass::backward_weights}) {
         if (pass == PipelinePass::backward_weights && !policy_.split) continue;
-        const int m = next_[of({pass, stage})];
+        const int m = next_[PipelinePlace{pass, stage}.number()];
         if (m >= s_.micro_batches) continue;
         if (pass == PipelinePass::forward && !may_go_forward(stage)) continue;
         std::int64_t when = ready({pass, stage}, m);
         if (pass == PipelinePass::backward_inputs && !policy_.split && when != unknown)
-          for (const PipelineFlow* flow : incoming_[of({PipelinePass::backward_weights, stage})])
+          for (const PipelineFlow* flow :
+               incoming_[PipelinePlace{PipelinePass::backward_weights, stage}.number()])
             if (end_of(flow->from, m) == 0) when = unknown;
         if (when == unknown) continue;
         const int rank = pass == PipelinePass::backward_inputs ? 0
@@ -186,21 +178,18 @@ class ListScheduler {
     free_[part] = c.begin + stage.unit(place.pass).time + (whole ? stage.weights.time : 0);
     end_of(place, a.micro_batch) = free_[part] + 1;
     if (whole) end_of({PipelinePass::backward_weights, a.stage}, a.micro_batch) = free_[part] + 1;
-    ++next_[of(place)];
+    ++next_[place.number()];
     s_.lists[part].push_back(a);
     held_[part] += a.pass == PipelinePass::forward                     ? holds(a.stage)
                    : whole || a.pass == PipelinePass::backward_weights ? -1
                                                                        : 0;
-    ahead_[part] += a.pass == PipelinePass::forward            ? 1
-                    : a.pass != PipelinePass::backward_weights ? -1
-                                                               : 0;
   }
 
   const PipelineModel& model_;
   PipelineSchedule& s_;
   const PipelinePolicy& policy_;
   std::vector<std::int64_t> free_;  ///< of each part: when it has ended what it has
-  std::vector<int> held_, ahead_;
+  std::vector<int> held_;
   std::vector<int> first_, of_part_;  ///< of each part: its first stage, and how many it has
   std::vector<std::int64_t>
       units_;  ///< 1 + the end of each pass of each micro-batch; 0: it has no place

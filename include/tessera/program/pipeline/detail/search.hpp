@@ -29,7 +29,7 @@ struct PipelineWays {
     int part = 0;
     std::int64_t time = 0, head = 0, tail = 0;
   };
-  std::vector<Unit> units;  ///< 3 s + 0, 1, 2: forward, back by inputs, back by weights of stage s
+  std::vector<Unit> units;  ///< by PipelinePlace::number
 
   PipelineWays(const PipelineModel& model, const std::vector<int>& part_of) {
     struct Edge {
@@ -45,7 +45,7 @@ struct PipelineWays {
       edges.push_back({3 * s + 1, 3 * s + 2, 0});
     }
     for (const PipelineFlow& flow : model.flows) {
-      const std::size_t from = of(flow.from), to = of(flow.to);
+      const std::size_t from = flow.from.number(), to = flow.to.number();
       edges.push_back({from, to, units[from].part == units[to].part ? 0 : flow.time});
     }
     // As often as there are units at most; the flows of a model that can run have no cycle.
@@ -60,13 +60,6 @@ struct PipelineWays {
         units[e.from].tail = std::max(units[e.from].tail, tail);
       }
     }
-  }
-
- private:
-  static std::size_t of(PipelinePlace p) {
-    return 3 * static_cast<std::size_t>(p.stage) + (p.pass == PipelinePass::forward            ? 0
-                                                    : p.pass == PipelinePass::backward_weights ? 2
-                                                                                               : 1);
   }
 };
 
@@ -236,7 +229,7 @@ TESSERA_FUNCTION FoundSchedule search_schedule(const PipelineModel& model,
   const int most = stages * micro_batches;
   for (int held = 1; held <= most; held = held < 2 * stages ? held + 1 : 2 * held)
     for (int kind = 0; kind < 8; ++kind) {
-      const PipelinePolicy policy{held, (kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0, {}};
+      const PipelinePolicy policy{held, (kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0};
       if (policy.split && !options.split_backward) continue;
       if (policy.whole && stages == parts) continue;  // it is the same
       (void)searcher.offer(list_schedule(model, part_of, parts, micro_batches, policy));
