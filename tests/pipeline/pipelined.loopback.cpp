@@ -22,7 +22,7 @@ TEST_CASE("pipeline: any schedule gives the loss and the gradients of one part")
 }
 
 TEST_CASE("pipeline: the stages change no bit of the loss and the gradients") {
-  const std::uint64_t seed = seed_for("bits of pipelines", 383);
+  const std::uint64_t seed = seed_for("bits of pipelines", 384);
   for (const int processes : {2, 3, 4, 6, 8})
     for (int round = 0; round < cases_of(3, 30); ++round) {
       Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
@@ -47,7 +47,15 @@ TEST_CASE("pipeline: a weight's gradient is summed over a part's processes once 
   }
 }
 
-TEST_CASE("pipeline: the peak of a part is that of a dry run") {
+TEST_CASE("pipeline: the peak of a part is the stated one, and that of a dry run") {
+  const std::uint64_t seed = seed_for("peaks of pipelines", 385);
+  for (const int processes : {1, 2, 3, 4, 6, 8})
+    for (int round = 0; round < cases_of(3, 30); ++round) {
+      Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
+      const PipelineCase c = some_pipeline(random, processes);
+      CHECK(quiet(texts_of(
+          processes, [&](const std::shared_ptr<Transport>& t) { return pipeline_peak(t, c); })));
+    }
   for (const int processes : {2, 4})
     for (const PipelineSchedule& schedule :
          {gpipe(2, 4), one_f_one_b(2, 4), zero_bubble(2, 4), interleaved(2, 2, 4)}) {

@@ -7,7 +7,7 @@
 ///     const auto loss = [](const Model& m, const Batch& b) { … layer("block.0", block)(x, m.first) … };
 ///     auto step = pipelined<stage>(mesh, loss, {{"block.0", 0}, {"block.1", 1}}, one_f_one_b(2, 4));
 ///     auto [value, gradient] = step(model, micro_batches);     // four of them
-///     explain(step.schedule(), simulate(step.model(), step.schedule()))
+///     explain(step.schedule(), step.planned())
 ///
 /// The function is written for one mesh, that of a part, `Without<Grid, stage>`; all parts are
 /// alike. Each of the model's tensors lies on the part of a stage that uses it. A stage elsewhere
@@ -77,8 +77,12 @@ template <class F, class Part> class Pipelined {
   const PipelineSchedule& schedule() const { return gradient_.schedule(); }
   /// Returns what the stages of the last call need. Throws UsageError before the first.
   const PipelineModel& model() const { return gradient_.model(); }
+  /// Returns the last call on paper: the times of simulate(model(), schedule()), and each part's
+  /// peak: what its arena holds at most beside what it held when the call began. Throws UsageError
+  /// before the first.
+  PipelineRun planned() const { return gradient_.planned(); }
   /// Returns when the actions of the last call ran, on the first process of each part: to be
-  /// compared with simulate(model(), schedule()), and drawn as that is. The clocks of one node are
+  /// compared with planned(), and drawn as that is. The clocks of one node are
   /// one. Collective over the mesh. Communication: small, in no ledger. Throws UsageError before
   /// the first call.
   PipelineRun measured() const { return gradient_.measured(); }

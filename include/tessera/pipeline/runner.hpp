@@ -19,6 +19,7 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/program/pipeline/cut.hpp>
 #include <tessera/program/pipeline/instructions.hpp>
+#include <tessera/program/pipeline/memory.hpp>
 #include <tessera/program/pipeline/simulate.hpp>
 #include <tessera/run/list/listing.hpp>
 
@@ -45,7 +46,8 @@ struct CutStructure {
 struct PipelineKnown {
   std::uint64_t digest = 0;
   std::vector<CutStructure> structures;
-  std::vector<int> of_micro_batch;  ///< in `structures`
+  std::vector<int> of_micro_batch;        ///< in `structures`
+  std::vector<std::vector<int>> outputs;  ///< of each micro-batch
   PipelineModel model;
   std::vector<std::vector<PipelineInstruction>> instructions;  ///< of each part
 };
@@ -76,11 +78,16 @@ class PipelineRunner {
   TESSERA_FUNCTION PipelineRun measured() const;
   /// Returns the model of the last run's stages. Throws UsageError before the first.
   TESSERA_FUNCTION const PipelineModel& model() const;
+  /// Returns the last run on paper: simulate()'s times, and of each part the exact peak on its
+  /// process that stands there where this one does. Throws UsageError before the first.
+  TESSERA_FUNCTION PipelineRun planned() const;
 
  private:
   TESSERA_FUNCTION const PipelineKnown& known(const std::vector<ListedMicroBatch>& micro_batches);
   PipelineKnown make(const std::vector<ListedMicroBatch>& micro_batches,
                      std::uint64_t digest) const;
+  /// How the sums of the outputs end.
+  std::vector<PipelineOutput> ends() const;
   std::string words() const;
   std::size_t at_own() const { return static_cast<std::size_t>(own_); }
 
@@ -92,7 +99,10 @@ class PipelineRunner {
   int own_ = 0;
   std::vector<PipelineKnown> known_;
   std::size_t last_ = 0;
-  std::vector<PipelineSpan> spans_;  ///< of the last run's actions, by this process's clock
+  // Of the last run:
+  std::vector<PipelineSpan> spans_;  ///< of its actions, by this process's clock
+  std::vector<PipelineArgument> arguments_;
+  std::vector<int> homes_;  ///< the part of each output; -1: any
 };
 
 }  // namespace tessera::detail

@@ -71,6 +71,7 @@ class PipelineCarrier {
   }
 
   const std::vector<PipelineSpan>& spans() const { return spans_; }
+  const std::vector<PipelineArgument>& arguments() const { return arguments_; }
   std::vector<TensorCore> run(const std::vector<std::shared_ptr<MeshCore>>& homes) {
     bring_arguments();
     using Kind = PipelineInstruction::Kind;
@@ -118,7 +119,11 @@ class PipelineCarrier {
 
   /// Moves what a stage reads, and another part has, before anything else; every process does.
   void bring_arguments() {
-    std::map<std::pair<const Storage*, int>, TensorCore> moved;
+    struct Moved {
+      TensorCore there;
+      int number;
+    };
+    std::map<std::pair<const Storage*, int>, Moved> moved;
     for (int m = 0; m < schedule_.micro_batches; ++m) {
       std::vector<const TensorCore*> given(replays_[at(m)].tensors());
       for (const auto& [number, x] : micro_batches_[at(m)].given) given[at(number)] = &x;
@@ -129,10 +134,14 @@ class PipelineCarrier {
           if (x != nullptr && x->mesh() != parts_[at(part)]) {
             const auto [known, fresh] = moved.try_emplace({x->storage().get(), part});
             if (fresh)
-              known->second =
+              known->second = {
                   reshard_between(*x, desc(m, t).sharding, DynamicMesh(parts_[at(part)]),
-                                  {"the argument of another stage", where_});
-            x = &known->second;
+                                  {"the argument of another stage", where_}),
+                  static_cast<int>(moved.size())};
+            x = &known->second.there;
+            arguments_.push_back(
+                {m, s, t, known->second.number,
+                 arena_charge(TensorCore::local_bytes(*parts_[at(own_)], desc(m, t)))});
           }
           // Else a constant that the function has made by itself.
           if (part == own_) here(m, s)[at(t)] = x != nullptr ? *x : replays_[at(m)].listed(t);
@@ -213,6 +222,7 @@ class PipelineCarrier {
   BlockMessages messages_;     ///< ends before the tensors do
   OutputSums sums_;
   std::vector<PipelineSpan> spans_;  ///< of the actions
+  std::vector<PipelineArgument> arguments_;
 };
 
 TESSERA_FUNCTION PipelineRunner::PipelineRunner(std::shared_ptr<MeshCore> whole,
@@ -278,6 +288,7 @@ inline PipelineKnown PipelineRunner::make(const std::vector<ListedMicroBatch>& m
   known.digest = digest;
   for (const ListedMicroBatch& one : micro_batches) {
     const std::uint64_t structure = one.calls->structure();
+    known.outputs.push_back(one.outputs);
     std::size_t s = 0;
     while (s < known.structures.size() && known.structures[s].structure != structure) ++s;
     known.of_micro_batch.push_back(static_cast<int>(s));
@@ -318,7 +329,48 @@ TESSERA_FUNCTION std::vector<TensorCore> PipelineRunner::run(
   PipelineCarrier carrier(known, schedule_, whole_, parts_, own_, micro_batches, where_);
   std::vector<TensorCore> results = carrier.run(homes);
   spans_ = carrier.spans();
+  arguments_ = carrier.arguments();
+  homes_.clear();
+  for (const std::shared_ptr<MeshCore>& home : homes) {
+    const auto it = std::find(parts_.begin(), parts_.end(), home);
+    homes_.push_back(it == parts_.end() ? -1 : static_cast<int>(it - parts_.begin()));
+  }
   return results;
+}
+
+inline std::vector<PipelineOutput> PipelineRunner::ends() const {
+  const PipelineKnown& known = known_[last_];
+  const MeshCore& mesh = *own();
+  const PlanOptions options = plan_options(mesh);
+  const Planning planning{mesh.shape(), mesh.process(), options};
+  std::vector<PipelineOutput> ends(homes_.size());
+  for (std::size_t o = 0; o < ends.size(); ++o) {
+    const int t = known.outputs[0][o];
+    if (t < 0) continue;
+    const TensorDesc& sum = known.structures[0].program.tensor(t).desc;
+    TensorDesc finished = sum;
+    finished.sharding = sum.sharding.finished();
+    const Term letters = letters_of(sum);
+    const ops::Map copy{{{letters}, letters}, sum.type, Linearity::linear, sum.sharding};
+    ends[o] = {homes_[o], arena_charge(TensorCore::local_bytes(mesh, finished)),
+               copy.plan({sum}, planning).peak_bytes, -1};
+    if (!(finished.sharding == sum.sharding))
+      ends[o].finishing = ops::Reshard{finished.sharding}.plan({sum}, planning).peak_bytes;
+  }
+  return ends;
+}
+
+TESSERA_FUNCTION PipelineRun PipelineRunner::planned() const {
+  PipelineRun run = simulate(model(), schedule_, where_);
+  const PipelineKnown& known = known_[last_];
+  PipelineRound round{{}, arguments_, ends()};
+  for (std::size_t m = 0; m < known.of_micro_batch.size(); ++m) {
+    const CutStructure& s = known.structures[static_cast<std::size_t>(known.of_micro_batch[m])];
+    round.micro_batches.push_back({&s.program, &s.cut, &known.outputs[m]});
+  }
+  const std::vector<Index> peaks = pipeline_peaks(round, schedule_, known.instructions);
+  for (std::size_t p = 0; p < peaks.size(); ++p) run.parts[p].peak_bytes = peaks[p];
+  return run;
 }
 
 TESSERA_FUNCTION PipelineRun PipelineRunner::measured() const {

@@ -22,7 +22,8 @@ namespace tessera {
 struct PipelineUnit {
   std::int64_t time = 0;  ///< picoseconds
   Index peak = 0;         ///< the most bytes at once beside those that were held when it began
-  Index held = 0;         ///< by how many bytes more (or fewer: negative) are held at its end
+  Index held = 0;  ///< by how many bytes more (or fewer: negative) are held at its end, beside
+                   ///< what it was sent, whose room is given back then
 };
 
 /// A stage's three passes. `backward` is the last two, one after the other.
@@ -59,6 +60,7 @@ struct PipelineFlow {
   PipelinePlace from, to;
   Index bytes = 0;        ///< that a process sends of each micro-batch
   Index room = 0;         ///< bytes of memory that they lie in, on either side
+  Index kept = 0;         ///< of them: what the sender's stage keeps for a later pass anyway
   std::int64_t time = 0;  ///< picoseconds from the end of `from` until they are there
 };
 
@@ -72,13 +74,10 @@ struct PipelineModel {
     PipelineModel m;
     m.stages.assign(static_cast<std::size_t>(stages), each);
     for (int s = 0; s + 1 < stages; ++s) {
-      m.flows.push_back(
-          {{PipelinePass::forward, s}, {PipelinePass::forward, s + 1}, bytes, bytes, transfer});
-      m.flows.push_back({{PipelinePass::backward_inputs, s + 1},
-                         {PipelinePass::backward_inputs, s},
-                         bytes,
-                         bytes,
-                         transfer});
+      for (const PipelinePass pass : {PipelinePass::forward, PipelinePass::backward_inputs}) {
+        const int from = pass == PipelinePass::forward ? s : s + 1;
+        m.flows.push_back({{pass, from}, {pass, 2 * s + 1 - from}, bytes, bytes, 0, transfer});
+      }
     }
     return m;
   }

@@ -272,7 +272,7 @@ class PipelineCutter {
     for (int s = 0; s < stages_; ++s)
       for (int t = 0; t < static_cast<int>(program_.tensors().size()); ++t)
         if (const std::size_t last = ends_[at(s)][at(t)];
-            last > 0 && writer_[at(t)] >= 0 && !is_output(outputs, t))
+            last > 0 && writer_[at(t)] >= 0 && !in(outputs, t))
           c.units[3 * at(s) + last - 1].ends.push_back(t);
     for (int s = 0; s < stages_; ++s)
       for (const PipelinePass pass : passes) find_last_readers(c, {pass, s});
@@ -282,7 +282,10 @@ class PipelineCutter {
     std::vector<bool> ends(program_.tensors().size());
     for (const int t : unit.ends) ends[at(t)] = true;
     for (const int f : unit.flows)
-      for (const int t : c.moved[at(f)]) ends[at(t)] = false;
+      for (const int t : c.moved[at(f)]) {
+        if (!in(unit.ends, t)) c.model.flows[at(f)].kept += bytes_of(t);
+        ends[at(t)] = false;
+      }
     unit.over.resize(unit.entries.size());
     for (std::size_t k = unit.entries.size(); k-- > 0;) {
       const auto over = [&](int t) {
@@ -293,27 +296,24 @@ class PipelineCutter {
       each_result(e, over);
     }
   }
-  static bool is_output(const std::vector<int>& outputs, int t) {
-    return std::find(outputs.begin(), outputs.end(), t) != outputs.end();
+  static bool in(const std::vector<int>& list, int t) {
+    return std::find(list.begin(), list.end(), t) != list.end();
   }
 
   /// Follows a stage's memory through its passes, one micro-batch by itself. What arrives lies in
-  /// the room that the schedule counts until the end of the pass that reads it first.
+  /// room that the schedule counts until the end of the pass that reads it first.
   void measure(PipelineCut& c, int s, const std::vector<int>& outputs) const {
     std::vector<bool> there(program_.tensors().size());
     for (const PipelinePass pass : passes) {
       const CutUnit& unit = c.unit({pass, s});
       PipelineUnit& sums = c.model.stages[at(s)].unit(pass);
-      std::vector<bool> ends(program_.tensors().size());
-      for (const int t : unit.ends) ends[at(t)] = true;
-      Index held = 0;
+      Index held = 0, room = 0;
       const auto drop = [&](int t) {
         if (there[at(t)]) held -= bytes_of(t), there[at(t)] = false;
       };
       for (std::size_t f = 0; f < c.moved.size(); ++f)
         if (c.model.flows[f].to == PipelinePlace{pass, s})
-          for (const int t : c.moved[f])
-            if (!ends[at(t)]) held += bytes_of(t), there[at(t)] = true;
+          for (const int t : c.moved[f]) room += bytes_of(t), there[at(t)] = true;
       for (std::size_t k = 0; k < unit.entries.size(); ++k) {
         const ProgramEntry& e = program_.entry(unit.entries[k]);
         sums.time = saturating_add(sums.time, e.plan->cost);
@@ -328,7 +328,7 @@ class PipelineCutter {
       for (const int t : outputs)  // which are added to what there is
         if (t >= 0 && writer_[at(t)] >= 0 && place(writer_[at(t)]) == PipelinePlace{pass, s})
           drop(t);
-      sums.held = held;
+      sums.held = held + room;
     }
   }
 

@@ -137,66 +137,66 @@ inline std::vector<std::vector<PipelineInstruction>> instructions_of(
   return lists;
 }
 
-/// Follows a part's memory through its instructions.
+/// Follows a part's memory through its instructions. What goes to another stage of the same part
+/// counts as room there, from the pass that makes it to the one that reads it.
 class PipelineMemory {
  public:
-  explicit PipelineMemory(PipelinePart& part) : part_(part) {}
+  PipelineMemory(const PipelineModel& model, const PipelineSchedule& schedule, PipelinePart& part)
+      : model_(model), schedule_(schedule), part_(part) {}
+
+  void follow(const std::vector<PipelineAction>& actions,
+              const std::vector<PipelineInstruction>& list) {
+    using Kind = PipelineInstruction::Kind;
+    for (const PipelineInstruction& i : list) {
+      if (i.kind == Kind::act) {
+        act(actions[at(i.action)]);
+        continue;
+      }
+      const PipelineFlow& flow = model_.flows[at(i.flow)];
+      if (i.kind == Kind::receive) {
+        part_.received_bytes += flow.bytes;
+        hold(flow.room);
+      } else if (i.kind == Kind::send) {
+        part_.sent_bytes += flow.bytes;
+        hold(flow.room - flow.kept);
+      } else if (i.kind == Kind::sent) {
+        hold(flow.kept - flow.room);
+      }
+    }
+  }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   void hold(Index bytes) {
     held_ += bytes;
     part_.peak_bytes = std::max(part_.peak_bytes, held_);
   }
-  void run(const PipelineUnit& unit) {
+  void act(const PipelineAction& a) {
+    const bool whole = a.pass == PipelinePass::backward;
+    const bool goes_back = whole || a.pass == PipelinePass::backward_inputs;
+    run({whole ? PipelinePass::backward_inputs : a.pass, a.stage});
+    if (whole) run({PipelinePass::backward_weights, a.stage});
+    in_flight_ += a.pass == PipelinePass::forward ? 1 : goes_back ? -1 : 0;
+    part_.most_held = std::max(part_.most_held, in_flight_);
+  }
+  void run(PipelinePlace place) {
+    const PipelineUnit& unit = model_.stages[at(place.stage)].unit(place.pass);
     part_.peak_bytes = std::max(part_.peak_bytes, held_ + unit.peak);
-    hold(unit.held);
+    Index change = unit.held;
+    for (const PipelineFlow& flow : model_.flows) {
+      if (flow.to == place) change -= flow.room;
+      if (flow.from == place && schedule_.part(flow.to.stage) == schedule_.part(place.stage))
+        change += flow.room;
+    }
+    hold(change);
   }
 
- private:
+  const PipelineModel& model_;
+  const PipelineSchedule& schedule_;
   PipelinePart& part_;
   Index held_ = 0;
+  int in_flight_ = 0;
 };
-
-inline void follow_memory(const PipelineModel& model, const std::vector<PipelineAction>& actions,
-                          const std::vector<PipelineInstruction>& list, PipelinePart& part) {
-  using Kind = PipelineInstruction::Kind;
-  PipelineMemory memory(part);
-  int in_flight = 0;
-  std::vector<Index> room(actions.size());  // that an action gives back, of what it has read
-  for (const PipelineInstruction& i : list) {
-    const PipelineFlow none;
-    const PipelineFlow& flow = i.flow < 0 ? none : model.flows[static_cast<std::size_t>(i.flow)];
-    const auto at = static_cast<std::size_t>(i.action);
-    switch (i.kind) {
-      case Kind::receive:
-        part.received_bytes += flow.bytes;
-        memory.hold(flow.room);
-        break;
-      case Kind::arrived:
-        room[at] += flow.room;
-        break;
-      case Kind::send:
-        part.sent_bytes += flow.bytes;
-        memory.hold(flow.room);
-        break;
-      case Kind::sent:
-        memory.hold(-flow.room);
-        break;
-      case Kind::act: {
-        const PipelineAction& a = actions[at];
-        const PipelineStage& stage = model.stages[static_cast<std::size_t>(a.stage)];
-        if (a.pass != PipelinePass::backward_weights && a.pass != PipelinePass::backward)
-          memory.run(stage.unit(a.pass));
-        if (a.pass == PipelinePass::backward) memory.run(stage.inputs);
-        if (a.pass >= PipelinePass::backward && a.pass != PipelinePass::backward_inputs)
-          memory.run(stage.weights);
-        in_flight += a.pass == PipelinePass::forward            ? 1
-                     : a.pass == PipelinePass::backward_weights ? 0
-                                                                : -1;
-        part.most_held = std::max(part.most_held, in_flight);
-        memory.hold(-room[at]);
-      }
-    }
-  }
-}
 }  // namespace detail
 
 TESSERA_FUNCTION std::vector<std::vector<PipelineInstruction>> pipeline_instructions(
@@ -222,7 +222,7 @@ TESSERA_FUNCTION PipelineRun simulate(const PipelineModel& model, const Pipeline
       run.time = std::max(run.time, span.end);
     }
     const auto at = static_cast<std::size_t>(p);
-    detail::follow_memory(model, schedule.lists[at], lists[at], part);
+    detail::PipelineMemory(model, schedule, part).follow(schedule.lists[at], lists[at]);
     run.parts.push_back(std::move(part));
   }
   return run;
