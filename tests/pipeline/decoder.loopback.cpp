@@ -91,7 +91,16 @@ std::string decoder_case(const std::shared_ptr<Transport>& transport,
   auto step = pipelined<stage>(mesh, loss_of_text, layers, schedule);
   double first = 0, last = 0;
   for (int k = 0; k < 5; ++k) {
+    const Index before = own.arena().in_use();
+    own.arena().reset_peak();
     const auto [loss, gradient] = step(w, texts);
+    const Index peak = own.arena().peak() - before;
+    const PipelineRun planned = step.planned();
+    const PipelinePart& here =
+        planned.parts[static_cast<std::size_t>(mesh.template coordinate<stage>())];
+    if (peak != here.peak_bytes)
+      return "the peak is " + std::to_string(peak) + " bytes, and stated are " +
+             std::to_string(here.peak_bytes);
     descend(w, gradient);
     std::vector<ValueAndGradient<decltype(loss_of_text(alone, its[0])), Model>> sum;
     for (const Text2& text : its) {

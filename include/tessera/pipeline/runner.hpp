@@ -13,44 +13,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
-#include <tessera/program/pipeline/cut.hpp>
-#include <tessera/program/pipeline/instructions.hpp>
+#include <tessera/pipeline/detail/known.hpp>
 #include <tessera/program/pipeline/memory.hpp>
 #include <tessera/program/pipeline/simulate.hpp>
-#include <tessera/run/list/listing.hpp>
 
 namespace tessera::detail {
-
-/// The calls of a function of one micro-batch, on stand-ins for its arguments.
-struct ListedMicroBatch {
-  std::unique_ptr<Listing> calls = std::make_unique<Listing>();
-  int forward = 0;           ///< how many of the calls are the way forward
-  std::vector<int> outputs;  ///< the numbers of the results in the list
-  std::vector<std::pair<int, TensorCore>>
-      given;                          ///< the number of each stand-in, and what it stands for
-  std::vector<TensorCore> stand_ins;  ///< which have no values
-};
-
-/// Lists of one structure.
-struct CutStructure {
-  std::uint64_t structure = 0;
-  Program program;
-  PipelineCut cut;
-};
-
-/// All that is known of micro-batches of given structures.
-struct PipelineKnown {
-  std::uint64_t digest = 0;
-  std::vector<CutStructure> structures;
-  std::vector<int> of_micro_batch;        ///< in `structures`
-  std::vector<std::vector<int>> outputs;  ///< of each micro-batch
-  PipelineModel model;
-  std::vector<std::vector<PipelineInstruction>> instructions;  ///< of each part
-};
 
 class PipelineRunner {
  public:
