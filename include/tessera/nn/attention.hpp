@@ -8,6 +8,7 @@
 ///     auto y = attention(layer, x, x, {.causal = true});
 ///     auto z = attention(layer, x, memory, {}, valid);      // valid is (batch, memory's places), bool
 ///     auto w = attention(layer, x, x, {.causal = true, .block = 512});   // without all scores at once
+///     auto biased = Attention<Here>::like(make, {.embed = 6, .heads = 3, .bias = true});   // BERT's
 ///
 /// Laws: equals plain loops over heads; with one key and value a head (groups == heads) it is
 /// multi-head, with one for all (groups == 1) multi-query attention. Masked keys may be anything,
@@ -16,11 +17,13 @@
 /// gets zeros from every head, and passes no gradient on.
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <type_traits>
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/blocked_attention.hpp>
+#include <tessera/nn/dense.hpp>
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/positions.hpp>
 #include <tessera/nn/under.hpp>
@@ -35,9 +38,10 @@
 namespace tessera {
 
 /// How large an attention layer is. 0: groups as many as heads, head_dim embed / heads, context as
-/// embed.
+/// embed. bias: each of its four products has one, which begins as zero.
 struct AttentionSizes {
   Index embed = 0, heads = 1, groups = 0, head_dim = 0, context = 0;
+  bool bias = false;
 };
 
 /// Heads are (groups, repeats): the heads of a group share a key and a value.
@@ -46,11 +50,18 @@ template <class U> struct Attention {
   using Query = Tensor<logical::embed, logical::groups, logical::repeats, logical::head_dim>;
   using Key = Tensor<logical::embed, logical::groups, logical::head_dim>;
   using Out = Tensor<logical::groups, logical::repeats, logical::head_dim, logical::embed>;
+  using QueryBias = Tensor<logical::groups, logical::repeats, logical::head_dim>;
+  using KeyBias = Tensor<logical::groups, logical::head_dim>;
   Query query;
   Key key, value;
   Out out;
+  std::optional<QueryBias> query_bias;
+  std::optional<KeyBias> key_bias, value_bias;
+  std::optional<Tensor<logical::embed>> out_bias;
   static constexpr auto fields =
-      Fields<&Attention::query, &Attention::key, &Attention::value, &Attention::out>{};
+      Fields<&Attention::query, &Attention::key, &Attention::value, &Attention::out,
+             &Attention::query_bias, &Attention::key_bias, &Attention::value_bias,
+             &Attention::out_bias>{};
 
   /// Throws UsageError when groups do not divide the heads, or the heads the elements.
   static Attention like(Parameters<typename U::mesh_type>& make, AttentionSizes n,
@@ -78,6 +89,13 @@ template <class U> struct Attention {
                                             Initializer::fan_in(n.context), where);
     layer.out = make.template tensor<Out>({n.groups, repeats, n.head_dim, n.embed},
                                           Initializer::fan_in(n.heads * n.head_dim), where);
+    if (!n.bias) return layer;
+    const Initializer zeros = Initializer::zeros();
+    layer.query_bias =
+        make.template tensor<QueryBias>({n.groups, repeats, n.head_dim}, zeros, where);
+    layer.key_bias = make.template tensor<KeyBias>({n.groups, n.head_dim}, zeros, where);
+    layer.value_bias = make.template tensor<KeyBias>({n.groups, n.head_dim}, zeros, where);
+    layer.out_bias = make.template tensor<Tensor<logical::embed>>({n.embed}, zeros, where);
     return layer;
   }
 };
@@ -113,10 +131,10 @@ template <class Q, class K> struct Projected {
   Q queries;
   K keys, values;
 };
-/// Returns x and context times the layer's matrices. Where they are one tensor it is one product
-/// with the matrices side by side: x is gathered once where its last dimension is split, the
-/// gradients of the matrices are one reduction, and one product is faster than three. (That the
-/// gradients by x are reduced once is the tape's doing: grad/adjoint/open_sums.hpp.)
+/// Returns x and context times the layer's matrices, plus its biases. Where they are one tensor it
+/// is one product with the matrices side by side: x is gathered once where its last dimension is
+/// split, the gradients of the matrices are one reduction, and one product is faster than three.
+/// (That the gradients by x are reduced once is the tape's doing: grad/adjoint/open_sums.hpp.)
 template <class U, TypedTensor A, TypedTensor C, class V>
 auto projected(const Attention<U>& layer, const A& x, const C& context, const V& valid,
                Where where) {
@@ -136,13 +154,16 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, const V&
           },
           [](const Thirds& d) { return Q(concatenate<3>(d[0], d[1], d[2])); }, where);
       const Thirds parts = split(all);
-      return Projected<Q, K>{parts[0], squeeze<3>(parts[1], where), squeeze<3>(parts[2], where)};
+      return Projected<Q, K>{biased(parts[0], layer.query_bias, where),
+                             biased(K(squeeze<3>(parts[1], where)), layer.key_bias, where),
+                             biased(K(squeeze<3>(parts[2], where)), layer.value_bias, where)};
     }
   const C seen = kept(context, valid, where);  // also on the way back, for the matrices' gradients
   return Projected<Q, K>{
-      einsum<"bsm,mgrd->bsgrd">(asking(x, context, valid, where), layer.query, where),
-      einsum<"btm,mgd->btgd">(seen, layer.key, where),
-      einsum<"btm,mgd->btgd">(seen, layer.value, where)};
+      biased(einsum<"bsm,mgrd->bsgrd">(asking(x, context, valid, where), layer.query, where),
+             layer.query_bias, where),
+      biased(einsum<"btm,mgd->btgd">(seen, layer.key, where), layer.key_bias, where),
+      biased(einsum<"btm,mgd->btgd">(seen, layer.value, where), layer.value_bias, where)};
 }
 }  // namespace detail
 
@@ -170,7 +191,8 @@ A attention(const Attention<U>& layer, const A& x, const C& context,
     k = rotary(k, 0, options.rotary_base, where);
   }
   const auto heads = blocked_attention(q, k, v, options, valid, where);
-  return A(einsum<"bsgrd,grdm->bsm", typename A::spec>(heads, layer.out, where));
+  return detail::biased(A(einsum<"bsgrd,grdm->bsm", typename A::spec>(heads, layer.out, where)),
+                        layer.out_bias, where);
 }
 
 }  // namespace tessera

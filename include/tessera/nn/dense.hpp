@@ -8,6 +8,7 @@
 ///
 /// Laws: dense(layer, x)[..., n] == sum over m of x[..., m] weight[m, n] + bias[n].
 #include <optional>
+#include <string_view>
 #include <type_traits>
 
 #include <tessera/nn/detail/letters.hpp>
@@ -40,6 +41,14 @@ template <class U, class In, class Out> struct Dense {
 };
 
 namespace detail {
+/// Returns y plus a bias for its last dimensions, where there is one.
+template <TypedTensor Y, TypedTensor B>
+Y biased(const Y& y, const std::optional<B>& bias, Where where) {
+  static constexpr std::string_view added[] = {"*z,z->*z", "*yz,yz->*yz", "*xyz,xyz->*xyz"};
+  if (!bias) return y;
+  return map<equation_of(Y::rank - B::rank, added[B::rank - 1]), typename Y::spec>(fn::Add{}, y,
+                                                                                   *bias, where);
+}
 /// Stands for no function of the elements.
 struct NoActivation {};
 template <class F, TypedTensor A> auto activated(const F& f, const A& x, Where where) {
@@ -59,12 +68,8 @@ template <class Spec = Deduced, class U, class In, class Out, TypedTensor A,
           class F = detail::NoActivation>
 auto dense(const Dense<U, In, Out>& layer, const A& x, const F& activation = {},
            Where where = Where::here()) {
-  auto y = einsum<detail::last_product(A::rank), Spec>(x, layer.weight, where);
-  using Y = decltype(y);
-  if (layer.bias)
-    y = map<detail::equation_of(Y::rank - 1, "*y,y->*y"), typename Y::spec>(fn::Add{}, y,
-                                                                            *layer.bias, where);
-  return detail::activated(activation, y, where);
+  const auto y = einsum<detail::last_product(A::rank), Spec>(x, layer.weight, where);
+  return detail::activated(activation, detail::biased(y, layer.bias, where), where);
 }
 
 }  // namespace tessera
