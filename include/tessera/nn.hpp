@@ -16,6 +16,7 @@
 #include <tessera/nn/dense.hpp>
 #include <tessera/nn/dropout.hpp>
 #include <tessera/nn/embedding.hpp>
+#include <tessera/nn/encoder.hpp>
 #include <tessera/nn/feed_forward.hpp>
 #include <tessera/nn/layer_norm.hpp>
 #include <tessera/nn/mixture_of_experts.hpp>

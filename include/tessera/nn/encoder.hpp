@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// An encoder-only Transformer, with norms after its layers (BERT, RoBERTa) or before them (ESM2),
+/// and the head that says which token stands at a place that was masked.
+///
+///     auto model = Encoder<Here>::like(make, {.vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 8, .layers = 2});
+///     auto states = encode(model, ids, {}, valid);           // (batch, sequence, embed)
+///     auto scores = masked_scores(model, states);            // (batch, sequence, vocabulary)
+///     auto layers = hidden_states(model, ids, {}, valid);    // of the input and after each block
+///
+/// Laws: equals Hugging Face's BertModel, RobertaModel and EsmModel of equal weights, to rounding;
+/// what stands at places that are not valid changes no other place; the same numbers under all
+/// rules and on every mesh, to rounding. Errors: those of the operators that it is made of.
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <tessera/grad/recompute.hpp>
+#include <tessera/nn/attention.hpp>
+#include <tessera/nn/embedding.hpp>
+#include <tessera/nn/feed_forward.hpp>
+#include <tessera/nn/layer_norm.hpp>
+#include <tessera/nn/positions.hpp>
+#include <tessera/op/elements/arithmetic.hpp>
+
+namespace tessera {
+
+/// Which parameters an encoder has. places 0: no table of positions, as with rotary ones; kinds 0:
+/// no table of kinds (BERT's token types).
+struct EncoderSizes {
+  Index vocabulary = 256, places = 256, kinds = 0, embed = 256, heads = 8, hidden = 1024,
+        layers = 4;
+  bool input_norm = true;  ///< of what the tables add up to
+  bool last_norm = false;  ///< after the last block, where blocks begin with their norms
+  bool head = true;        ///< for masked_scores
+};
+
+/// Attention and a feed-forward layer, whose products all have biases, and the norm of each.
+template <class U> struct EncoderBlock {
+  Attention<U> attention;
+  LayerNorm<U> attention_norm;
+  FeedForward<U> feed_forward;
+  LayerNorm<U> feed_forward_norm;
+  static constexpr auto fields =
+      Fields<&EncoderBlock::attention, &EncoderBlock::attention_norm, &EncoderBlock::feed_forward,
+             &EncoderBlock::feed_forward_norm>{};
+
+  static EncoderBlock like(Parameters<typename U::mesh_type>& make, const EncoderSizes& n) {
+    EncoderBlock block;
+    block.attention = Attention<U>::like(make, {.embed = n.embed, .heads = n.heads, .bias = true});
+    block.attention_norm = LayerNorm<U>::like(make, n.embed);
+    block.feed_forward = FeedForward<U>::like(make, n.embed, n.hidden);
+    block.feed_forward_norm = LayerNorm<U>::like(make, n.embed);
+    return block;
+  }
+};
+
+/// The head of a masked language model: its scores are products with the encoder's own table, plus
+/// a bias. Source: Devlin et al., "BERT" (2019), section 3.1.
+template <class U> struct MaskedHead {
+  Dense<U, logical::embed, _> dense;
+  LayerNorm<U> norm;
+  typename U::template Tensor<logical::vocabulary> bias;
+  static constexpr auto fields = Fields<&MaskedHead::dense, &MaskedHead::norm, &MaskedHead::bias>{};
+
+  static MaskedHead like(Parameters<typename U::mesh_type>& make, Index embed, Index vocabulary) {
+    MaskedHead head;
+    head.dense = Dense<U, logical::embed, _>::like(make, embed, embed);
+    head.norm = LayerNorm<U>::like(make, embed);
+    head.bias = make.template tensor<typename U::template Tensor<logical::vocabulary>>(
+        {vocabulary}, Initializer::zeros());
+    return head;
+  }
+};
+
+template <class U> struct Encoder {
+  Embedding<U> table;
+  std::optional<Embedding<U, logical::positions>> positions;
+  std::optional<Embedding<U, _>> kinds;  ///< a few rows, which are never split
+  std::optional<LayerNorm<U>> input_norm;
+  std::vector<EncoderBlock<U>> blocks;
+  std::optional<LayerNorm<U>> norm;
+  std::optional<MaskedHead<U>> head;
+  static constexpr auto fields =
+      Fields<&Encoder::table, &Encoder::positions, &Encoder::kinds, &Encoder::input_norm,
+             &Encoder::blocks, &Encoder::norm, &Encoder::head>{};
+
+  static Encoder like(Parameters<typename U::mesh_type>& make, const EncoderSizes& n) {
+    Encoder model;
+    model.table = Embedding<U>::like(make, n.vocabulary, n.embed, 0.1);
+    if (n.places > 0)
+      model.positions = Embedding<U, logical::positions>::like(make, n.places, n.embed, 0.1);
+    if (n.kinds > 0) model.kinds = Embedding<U, _>::like(make, n.kinds, n.embed, 0.1);
+    if (n.input_norm) model.input_norm = LayerNorm<U>::like(make, n.embed);
+    for (Index l = 0; l < n.layers; ++l) model.blocks.push_back(EncoderBlock<U>::like(make, n));
+    if (n.last_norm) model.norm = LayerNorm<U>::like(make, n.embed);
+    if (n.head) model.head = MaskedHead<U>::like(make, n.embed, n.vocabulary);
+    return model;
+  }
+};
+
+/// How an encoder runs, whatever its weights are.
+struct EncoderOptions {
+  bool norm_first = false;  ///< x + layer(norm(x)), as in ESM2; else norm(x + layer(x)), as in BERT
+  double epsilon = 1e-5;    ///< of all norms
+  Index first_place = 0;    ///< the row of the table of positions for the first token
+  Dropout dropout = {};     ///< of the input, residuals and attention
+  /// That of all blocks; .rotary turns queries and keys. It drops as `dropout` says.
+  AttentionOptions attention = {};
+  /// Of which blocks a gradient keeps the arguments alone, as in DecoderOptions.
+  std::vector<Recompute> again = {};
+};
+/// Stands for texts all of whose tokens are of kind 0.
+struct OneKind {};
+
+/// Returns x after a block: x is (batch, sequence, embed), the result like x; `valid`, if given, is
+/// (batch, sequence), bool. Communication: that of attention and feed_forward: under TensorParallel
+/// an all-reduce of x's size each. Collective over the mesh. Source: Devlin et al. (2019); norms
+/// before the layers as in Lin et al., "Language models of protein sequences at the scale of
+/// evolution" (2022).
+template <class U, TypedTensor A, class V = AllValid>
+A encoder_block(const EncoderBlock<U>& block, const A& x, const EncoderOptions& options = {},
+                const V& valid = {}, Where where = Where::here()) {
+  const Dropout& drop = options.dropout;
+  AttentionOptions own = options.attention;
+  own.dropout = drop.at(0);
+  const auto before = [&](const LayerNorm<U>& norm, const A& y) {
+    return options.norm_first ? layer_norm(norm, y, options.epsilon, where) : y;
+  };
+  const auto after = [&](const LayerNorm<U>& norm, const A& y) {
+    return options.norm_first ? y : layer_norm(norm, y, options.epsilon, where);
+  };
+  const A seen = before(block.attention_norm, x);
+  const A first = after(
+      block.attention_norm,
+      x + dropout(attention(block.attention, seen, seen, own, valid, where), drop.at(1), where));
+  const A given = before(block.feed_forward_norm, first);
+  return after(block.feed_forward_norm,
+               first + dropout(feed_forward(block.feed_forward, given, fn::Gelu{}, where),
+                               drop.at(2), where));
+}
+
+namespace detail {
+/// Returns the input of the first block, (batch, sequence, embed).
+template <class X, class U, TypedTensor I, class K>
+X encoder_input(const Encoder<U>& model, const I& ids, const EncoderOptions& options,
+                const K& kinds, Where where) {
+  X x = look_up<typename X::spec>(model.table, ids, where);
+  if (model.positions) x = add_positions(*model.positions, x, options.first_place, where);
+  if constexpr (std::is_same_v<K, OneKind>) {
+    if (model.kinds)
+      x = X(map<"abz,z->abz", typename X::spec>(
+          fn::Add{}, x, squeeze<0>(slice<0>(model.kinds->weight, {0}, {1}, {}, where), where),
+          where));
+  } else {
+    if (!model.kinds)
+      throw UsageError(
+          "encode: kinds of tokens are given, and the encoder has no table of kinds; give none, or "
+          "make it with EncoderSizes{.kinds = 2}",
+          where);
+    x = x + look_up<typename X::spec>(*model.kinds, kinds, where);
+  }
+  if (model.input_norm) x = layer_norm(*model.input_norm, x, options.epsilon, where);
+  return dropout(x, options.dropout.at(0), where);
+}
+
+/// Calls see(x) with the input of the first block, and after each block but the last, and returns
+/// what comes after that.
+template <class U, TypedTensor I, class V, class K, class See>
+auto encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options, const V& valid,
+            const K& kinds, Where where, const See& see) {
+  using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
+  X x = [&] {
+    const Layer scope(ids, "embedding");
+    return encoder_input<X>(model, ids, options, kinds, where);
+  }();
+  for (std::size_t l = 0; l < model.blocks.size(); ++l) {
+    see(x);
+    const Layer scope(ids, "block " + std::to_string(l));
+    EncoderOptions own = options;
+    own.dropout = options.dropout.at(l + 1);
+    const auto run = [own, valid, where](const EncoderBlock<U>& block, const X& given) {
+      return encoder_block(block, given, own, valid, where);
+    };
+    const Recompute again = l < options.again.size() ? options.again[l] : Recompute(false);
+    x = recompute_if(again, run, where)(model.blocks[l], x);
+  }
+  if (!model.norm) return x;
+  const Layer scope(ids, "norm");
+  return layer_norm(*model.norm, x, options.epsilon, where);
+}
+}  // namespace detail
+
+/// Returns the states of tokens: ids is (batch, sequence), integers, the result (batch, sequence,
+/// embed); `valid`, if given, is (batch, sequence), bool, false where a text has ended: states
+/// there mean nothing; `kinds`, if given, is (batch, sequence), integers. Communication: that of
+/// the layers; of blocks that run again once more. Collective over the mesh. Throws ShapeError when
+/// the text is longer than the table of positions, UsageError for kinds without their table.
+template <class U, TypedTensor I, class V = AllValid, class K = OneKind>
+auto encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options = {},
+            const V& valid = {}, const K& kinds = {}, Where where = Where::here()) {
+  return detail::encode(model, ids, options, valid, kinds, where, [](const auto&) {});
+}
+
+/// Returns the input of the first block and the states after each block, those after the last as
+/// encode returns them. Communication, errors: as encode.
+template <class U, TypedTensor I, class V = AllValid, class K = OneKind>
+auto hidden_states(const Encoder<U>& model, const I& ids, const EncoderOptions& options = {},
+                   const V& valid = {}, const K& kinds = {}, Where where = Where::here()) {
+  using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
+  std::vector<X> states;
+  const auto keep = [&](const X& x) { states.push_back(x); };
+  keep(detail::encode(model, ids, options, valid, kinds, where, keep));
+  return states;
+}
+
+/// Returns the scores of every token at every place: states is (batch, sequence, embed), the result
+/// (batch, sequence, vocabulary), split by vocabulary as the table is; softmax gives probabilities.
+/// Communication: that of two products and a norm. Collective over the mesh. Throws UsageError for
+/// an encoder without a head.
+template <class U, TypedTensor A>
+auto masked_scores(const Encoder<U>& model, const A& states, const EncoderOptions& options = {},
+                   Where where = Where::here()) {
+  if (!model.head)
+    throw UsageError(
+        "masked_scores: the encoder has no head; make it with EncoderSizes{.head = true}, or read "
+        "the weights of one that has",
+        where);
+  const Layer scope(states, "head");
+  const A seen = layer_norm(
+      model.head->norm, A(dense<typename A::spec>(model.head->dense, states, fn::Gelu{}, where)),
+      options.epsilon, where);
+  const auto scores =
+      logits<typename U::template Spec<logical::batch, logical::sequence, logical::vocabulary>>(
+          model.table, seen, where);
+  return detail::biased(scores, std::optional(model.head->bias), where);
+}
+
+}  // namespace tessera

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Encoders against Hugging Face's of equal weights (tests/nn/encoder_of_hugging_face/generate.py),
+// all states, probabilities and gradients, under all rules; what padding may not change; memory.
+#include <algorithm>
+
+#include <tessera/io/checkpoint.hpp>
+#include <tessera/op/rows/statistics.hpp>
+
+#include "nn/layer_cases.hpp"
+
+namespace {
+using namespace nn_test;
+
+template <class U> using Valid = typename U::template Of<bool, logical::batch, logical::sequence>;
+
+/// What a file says beside the parameters; states are zero where a text has ended.
+template <class U> struct Expected {
+  TokenIds<U> ids, targets;
+  Valid<U> valid;
+  std::vector<Activations<U>> states;
+  typename U::template Tensor<logical::batch, logical::sequence, logical::vocabulary> probabilities;
+  typename U::template Tensor<> loss;
+  std::optional<TokenIds<U>> kinds;
+  static constexpr auto fields =
+      Fields<&Expected::ids, &Expected::targets, &Expected::valid, &Expected::states,
+             &Expected::probabilities, &Expected::loss, &Expected::kinds>{};
+};
+
+/// An encoder of Hugging Face: its file, and what its configuration says.
+struct Peer {
+  const char* name;
+  EncoderSizes sizes;
+  EncoderOptions options;
+};
+const Peer bert{
+    "bert",
+    {.vocabulary = 11, .places = 6, .kinds = 2, .embed = 6, .heads = 3, .hidden = 7, .layers = 2},
+    {.epsilon = 1e-12}};
+const Peer esm{"esm",
+               {.vocabulary = 9,
+                .places = 0,
+                .embed = 8,
+                .heads = 2,
+                .hidden = 7,
+                .layers = 2,
+                .input_norm = false,
+                .last_norm = true},
+               {.norm_first = true, .attention = {.rotary = true}}};
+
+template <class Tree>
+void read(const ProcessMesh<Grid>& mesh, const Peer& peer, const std::string& prefix, Tree& tree) {
+  std::string path = __FILE__;
+  path = path.substr(0, path.rfind('/')) + "/encoder_of_hugging_face/" + peer.name + ".safetensors";
+  read_checkpoint(mesh, path, tree, {.name = [&](const std::string& own) { return prefix + own; }});
+}
+
+template <class R> struct Case {
+  using U = On<R>;
+  Encoder<U> model, gradient;
+  Expected<U> expected;
+  EncoderOptions options;
+
+  Case(const ProcessMesh<Grid>& mesh, const Peer& peer) : options(peer.options) {
+    const EncoderSizes& n = peer.sizes;
+    Parameters<Grid> make(mesh, 1);
+    model = gradient = Encoder<U>::like(make, n);
+    read(mesh, peer, "", model);
+    read(mesh, peer, "gradient.", gradient);
+    expected.ids = expected.targets = zeros<TokenIds<U>>(mesh, 3, 5);
+    expected.valid = zeros<Valid<U>>(mesh, 3, 5);
+    const auto state = zeros<Activations<U>>(mesh, 3, 5, n.embed);
+    expected.states.assign(static_cast<std::size_t>(n.layers) + 1, state);
+    expected.probabilities = zeros<decltype(expected.probabilities)>(mesh, 3, 5, n.vocabulary);
+    expected.loss = zeros<decltype(expected.loss)>(mesh);
+    if (n.kinds > 0) expected.kinds = expected.ids;
+    read(mesh, peer, "expected.", expected);
+  }
+
+  /// Calls f with the kinds of tokens where there are some.
+  template <class F> auto with_kinds(const F& f) const {
+    return expected.kinds ? f(*expected.kinds) : f(OneKind{});
+  }
+  std::vector<Activations<U>> states(const Encoder<U>& of) const {
+    return with_kinds([&](const auto& kinds) {
+      return hidden_states(of, expected.ids, options, expected.valid, kinds);
+    });
+  }
+  auto loss(const Encoder<U>& of, const EncoderOptions& own) const {
+    const auto last = with_kinds(
+        [&](const auto& kinds) { return encode(of, expected.ids, own, expected.valid, kinds); });
+    return mean_where(cross_entropy(masked_scores(of, last, own), expected.targets),
+                      expected.valid);
+  }
+  /// Returns x with zeros where a text has ended.
+  template <class X> X ended(const X& x) const {
+    return map<"ab,abc->abc", typename X::spec>(fn::Fixed<fn::Select, 2, double>{{}, 0.0},
+                                                expected.valid, x);
+  }
+  Values gradients(const EncoderOptions& own) const {
+    return values_of(
+        value_and_grad([&](const Encoder<U>& w) { return loss(w, own); })(model).gradient);
+  }
+};
+
+/// The largest difference, as a part of the largest value of its tensor and of 1.
+double apart(const Values& a, const Values& b) {
+  double most = a.size() == b.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    double largest = 1;
+    for (const double x : b[i]) largest = std::max(largest, std::fabs(x));
+    if (a[i].size() != b[i].size()) return INFINITY;
+    for (std::size_t k = 0; k < a[i].size(); ++k) {
+      const double d = std::fabs(a[i][k] - b[i][k]) / largest;
+      if (!(d <= most)) most = d;
+    }
+  }
+  return most;
+}
+
+/// Calls check(name, rules) for each list of rules.
+template <class F> void for_each_rules(const F& check) {
+  check("data parallel", std::type_identity<DataParallel<BothAxes>>{});
+  check("tensor parallel", std::type_identity<TensorParallel<data, model>>{});
+  check("two-dimensional", std::type_identity<TwoDimensional<data, model>>{});
+  check("fully sharded", std::type_identity<FullySharded<BothAxes>>{});
+  check("sequence", std::type_identity<SequenceSplit<data, model>>{});
+}
+const std::pair<int, int> meshes[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 2}};
+
+struct Text {
+  Index batch, sequence;
+};
+struct Distances {
+  double states, probabilities, loss, gradients;
+};
+template <class R> Distances distances(const ProcessMesh<Grid>& mesh, const Peer& peer) {
+  const Case<R> c(mesh, peer);
+  std::vector<Activations<On<R>>> states = c.states(c.model);
+  const auto scores = masked_scores(c.model, states.back(), c.options);
+  for (auto& state : states) state = c.ended(state);
+  const auto loss = c.loss(c.model, c.options);
+  return {
+      apart(values_of(states), values_of(c.expected.states)),
+      apart(values_of(c.ended(softmax<"bsv", 'v'>(scores))), values_of(c.expected.probabilities)),
+      apart(values_of(loss), values_of(c.expected.loss)),
+      apart(c.gradients(c.options), values_of(c.gradient))};
+}
+}  // namespace
+
+TEST_CASE("an encoder is Hugging Face's, in all states, probabilities and gradients") {
+  std::mutex mutex;
+  for (const Peer* peer : {&bert, &esm})
+    for (const auto& [rows, columns] : meshes)
+      on_mesh(rows, columns, [&, peer = peer](const ProcessMesh<Grid>& mesh) {
+        for_each_rules([&]<class R>(const char* rules, std::type_identity<R>) {
+          const Distances far = distances<R>(mesh, *peer);
+          const std::lock_guard lock(mutex);
+          CAPTURE(peer->name);
+          CAPTURE(rules);
+          CAPTURE(mesh.processes());
+          CHECK(far.states < 1e-12);
+          CHECK(far.probabilities < 1e-12);
+          CHECK(far.loss < 1e-12);
+          CHECK(far.gradients < 1e-11);
+        });
+      });
+}
+
+TEST_CASE("what stands after a text's end changes nothing of it, to the bit") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    const auto check = [&](const Peer& peer) {
+      Case<TensorParallel<data, model>> c(mesh, peer);
+      const auto states = [&] {
+        Values values;
+        for (const auto& state : c.states(c.model))
+          values.push_back(to_host(c.ended(state)).values);
+        return values;
+      };
+      const Values before = states();
+      const Values slopes = c.gradients(c.options);
+      c.expected.ids = where(c.expected.valid, c.expected.ids, 3);
+      CHECK(states() == before);
+      CHECK(apart(c.gradients(c.options), slopes) < 1e-12);
+    };
+    check(bert);
+    check(esm);
+  });
+}
+
+TEST_CASE("blocks that run again, and attention by blocks, give an encoder's gradients") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    const Case<TensorParallel<data, model>> c(mesh, esm);
+    EncoderOptions own = c.options;
+    own.dropout = {.rate = 0.2, .seed = 4, .step = 2};
+    const Values kept = c.gradients(own);
+    CHECK(apart(kept, c.gradients(c.options)) > 1e-3);  // elements are dropped
+    own.again = {true, true};
+    CHECK(apart(c.gradients(own), kept) < 1e-12);
+    own.again = {};
+    own.attention.block = 2;
+    CHECK(apart(c.gradients(own), kept) < 1e-11);
+  });
+}
+
+/// The peak of an encoder's states and scores, as it runs or on paper.
+template <class R> Index peak_of(const ProcessMesh<Grid>& mesh, Index layers, Text text) {
+  using U = On<R>;
+  Parameters<Grid> make(mesh, 1);
+  const auto model = Encoder<U>::like(
+      make,
+      {.vocabulary = 11, .places = 64, .embed = 6, .heads = 3, .hidden = 7, .layers = layers});
+  const Extents extents{text.batch, text.sequence};
+  const auto ids = from_function<TokenIds<U>>(mesh, extents, Ids{11});
+  const auto valid = from_function<Valid<U>>(mesh, extents, SomeTrue{});
+  mesh.arena().reset_peak();
+  Recording recording(mesh);
+  (void)masked_scores(model, encode(model, ids, {}, valid));
+  return recording.take().peak_bytes();
+}
+
+TEST_CASE("an encoder's memory is planned, and no state of a layer outlives the next") {
+  for (const auto& [rows, columns] : {std::pair{1, 1}, {2, 2}, {3, 2}})
+    on_mesh(rows, columns, [rows = rows, columns = columns](const ProcessMesh<Grid>& mesh) {
+      for_each_rules([&]<class R>(const char* rules, std::type_identity<R>) {
+        const Index ran = peak_of<R>(mesh, 2, {5, 7}), measured = mesh.arena().peak();
+        CAPTURE(std::string(rules));
+        CHECK(ran == measured);
+        if (mesh.process() == 0) CHECK(ran == peak_of<R>(dry_mesh<Grid>(rows, columns), 2, {5, 7}));
+      });
+    });
+  const auto peak = [](Index layers, Text text) {
+    return peak_of<DataParallel<BothAxes>>(dry_mesh<Grid>(2, 2), layers, text);
+  };
+  const Text some{8, 64};  // whose states are larger than a layer's weights
+  CHECK(peak(9, some) - peak(3, some) == peak(9, {4, 64}) - peak(3, {4, 64}));
+}
+
+TEST_CASE("calls that an encoder refuses") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  using U = On<Whole>;
+  Parameters<Grid> make(mesh, 1);
+  const auto model = Encoder<U>::like(
+      make, {.vocabulary = 11, .places = 4, .embed = 6, .heads = 3, .layers = 1, .head = false});
+  const auto ids = zeros<TokenIds<U>>(mesh, 3, 4);
+  CHECK_THROWS_WITH_AS(encode(model, zeros<TokenIds<U>>(mesh, 3, 5)),
+                       doctest::Contains("5 places from place 0 on, and the table has 4 rows"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(encode(model, ids, {.first_place = 2}),
+                       doctest::Contains("4 places from place 2 on, and the table has 4 rows"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(encode(model, ids, {}, AllValid{}, ids),
+                       doctest::Contains("kinds of tokens are given, and the encoder has no table"),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(masked_scores(model, encode(model, ids)),
+                       doctest::Contains("the encoder has no head"), UsageError);
+}
