@@ -45,7 +45,7 @@ class Tensor:
         self.kind, self.storage, self.offset = kind, storage, offset
         self.shape, self.strides = tuple(shape), tuple(strides)
         last = offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides))
-        if min((offset, *self.shape, *self.strides)) < 0 or (self.size and last * BYTES[kind] >= len(storage)):
+        if min((offset, *self.shape, *self.strides)) < 0 or (self.size and (last + 1) * BYTES[kind] > len(storage)):
             raise FileFault(f"a tensor {list(self.shape)} ends at element {last}, and its storage has "
                             f"{len(storage) // BYTES[kind]}")
 

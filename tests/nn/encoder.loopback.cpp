@@ -235,6 +235,57 @@ TEST_CASE("an encoder's memory is planned, and no state of a layer outlives the 
   CHECK(peak(9, some) - peak(3, some) == peak(9, {4, 64}) - peak(3, {4, 64}));
 }
 
+TEST_CASE("ESM2 of 15 billion parameters, on paper, is split and sends as in the pjit article") {
+  // "Tensor Parallelism with jax.pjit" (2022): 48 layers of width 5120 on 2 x 4, GSPMD's rules.
+  using U = On<TwoDimensional<data, model>>;
+  const auto mesh = dry_mesh<Grid>(2, 4);
+  Parameters<Grid> make(mesh, 1);
+  const auto esm2 = Encoder<U>::like(make, {.vocabulary = 33,
+                                            .places = 0,
+                                            .embed = 5120,
+                                            .heads = 40,
+                                            .hidden = 20480,
+                                            .layers = 48,
+                                            .input_norm = false,
+                                            .last_norm = true});
+  const auto& block = esm2.blocks[42];
+  const auto spec_is = []<class X, class Spec>(const X&, Spec) {
+    return std::is_same_v<typename X::spec, Spec>;
+  };
+  CHECK(spec_is(block.attention.query, P<data, model, _, _>{}));
+  CHECK(spec_is(block.attention.key, P<data, model, _>{}));
+  CHECK(spec_is(block.attention.out, P<model, _, _, data>{}));
+  CHECK(spec_is(block.feed_forward.in.weight, P<data, model>{}));
+  CHECK(spec_is(block.feed_forward.out.weight, P<model, data>{}));
+  CHECK(spec_is(block.feed_forward_norm.scale, P<_>{}));
+  CHECK(block.attention.query.extents() == Extents{5120, 40, 1, 128});
+  const ParameterTable table = parameter_table(esm2);
+  CHECK(table.elements() == 15129098273);
+  CHECK(table.bytes() < table.elements() / 100 * 101);  // of 8 bytes each, on 8 processes
+
+  const auto ids = zeros<TokenIds<U>>(mesh, 32, 512);
+  Recording recording(mesh);
+  (void)encode(esm2, ids, {.norm_first = true, .attention = {.rotary = true}});
+  const Program program = recording.take();
+  const auto calls = [&](const std::string& layer, const std::string& label) {
+    std::string text;
+    for (const ProgramEntry& entry : program.entries())
+      if (program.layers()[static_cast<std::size_t>(entry.layer)].name == layer &&
+          entry.label == label)
+        for (const Step& step : entry.plan->steps)
+          if (step.communicates())
+            text += std::string(name_of(step.collective)) + " over " +
+                    to_string(step.group, program.names()) + "; ";
+    return text;
+  };
+  CHECK(calls("block 42", "aby,yz->abz") ==
+        "all-gather over model; all-gather over data; all-gather over data; reduce-scatter over "
+        "model; ");
+  CHECK(calls("block 42", "bsm,mgrd->bsgrd") == "all-gather over model; all-gather over data; ");
+  CHECK(calls("block 42", "bsgrd,grdm->bsm") ==
+        "all-gather over data; reduce-scatter over model; ");
+}
+
 TEST_CASE("calls that an encoder refuses") {
   const auto mesh = dry_mesh<Grid>(2, 2);
   using U = On<Whole>;
