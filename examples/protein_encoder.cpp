@@ -17,18 +17,16 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include <tessera/comm/complaint.hpp>
-#include <tessera/io/npy.hpp>
 #include <tessera/io/trace_file.hpp>
 #include <tessera/nn/parameter_table.hpp>
 #include <tessera/op/compile.hpp>
 
 #include "protein_encoder/flags.hpp"
 #include "protein_encoder/report.hpp"
-#include "protein_encoder/sequences.hpp"
+#include "protein_encoder/results.hpp"
 #include "support/curve.hpp"
 #include "support/progress.hpp"
 
@@ -41,60 +39,6 @@ struct Voice {
     if (speaks) fmt::print(text, std::forward<X>(x)...), std::fflush(stdout);
   }
 };
-
-/// What a batch gives: its sequences' means, the words' probabilities where letters are masked, and
-/// states, the last ones or all.
-template <class U> struct Answer {
-  typename U::template Tensor<logical::batch, logical::embed> means;
-  std::optional<typename U::template Tensor<logical::batch, logical::sequence, logical::vocabulary>>
-      probabilities;
-  std::vector<States<U>> states;
-};
-template <class U> using Weights = typename U::template Tensor<logical::batch, logical::sequence>;
-
-template <class U> class Run {
- public:
-  Run(const ProcessMesh<Grid>& mesh, const Kind& kind, bool finds, bool all_states)
-      : kind_(kind),
-        finds_(finds && kind.sizes.head),
-        all_states_(all_states),
-        model_(read_model<U>(mesh, kind)) {}
-
-  const Encoder<U>& model() const { return model_; }
-
-  /// ids and weights are (batch, length).
-  Answer<U> operator()(const Encoder<U>& model, const Ids<U>& ids,
-                       const Weights<U>& weights) const {
-    const auto valid = not_equal(ids, kind_.vocabulary.padding);
-    Answer<U> answer;
-    if (all_states_)
-      answer.states = hidden_states(model, ids, kind_.options, valid);
-    else
-      answer.states = {encode(model, ids, kind_.options, valid)};
-    const States<U>& last = answer.states.back();
-    {
-      const Layer scope(ids, "means");
-      answer.means = einsum<"bsm,bs->bm">(last, weights);
-    }
-    if (finds_)
-      answer.probabilities = softmax<"bsv", 'v'>(masked_scores(model, last, kind_.options));
-    return answer;
-  }
-
- private:
-  Kind kind_;
-  bool finds_, all_states_;
-  Encoder<U> model_;
-};
-
-template <class U> Ids<U> ids_of(const ProcessMesh<Grid>& mesh, const Batch& batch) {
-  return from_host<Ids<U>>(mesh, {static_cast<Index>(batch.members.size()), batch.length},
-                           batch.ids);
-}
-template <class U> Weights<U> weights_of(const ProcessMesh<Grid>& mesh, const Batch& batch) {
-  return from_host<Weights<U>>(mesh, {static_cast<Index>(batch.members.size()), batch.length},
-                               batch.weights);
-}
 
 /// Prints the parameters, and the plan of a batch of such a size.
 template <class U>
@@ -118,17 +62,25 @@ void plan(const ProcessMesh<Grid>& on, const Kind& kind, Index rows, Index lengt
       mesh.process(), calls_of(program, "block 0"));
 }
 
-/// Rows of numbers for all sequences, kept on every process until they are written.
-struct Rows {
-  Extents extents;
-  std::vector<float> values;
-  void write(const ProcessMesh<Grid>& mesh, const std::string& path) const {
-    const DynamicTensor whole =
-        from_host(mesh, extents, Sharding::replicated(static_cast<int>(extents.size())),
-                  std::span<const float>(values));
-    write_npy(whole, path, {.progress = progress_bar("writing", mesh.process() == 0)});
-  }
-};
+/// Runs a batch as it was planned. Throws Error where it sent or held another number of bytes.
+template <class U, class F>
+Answer<U> run_planned(const ProcessMesh<Grid>& mesh, Compiled<F>& compiled, const Encoder<U>& model,
+                      const Batch& batch) {
+  const auto ids = ids_of<U>(mesh, batch);
+  const auto weights = weights_of<U>(mesh, batch);
+  const Index sent = mesh.ledger().payload_bytes();
+  mesh.arena().reset_peak();
+  const Answer<U> answer = compiled(model, ids, weights);
+  const Program& program = compiled.program();
+  const auto require = [](const char* what, Index planned, Index counted) {
+    if (planned != counted)
+      throw Error(fmt::format("planned and counted {} differ on a process: {} and {} bytes", what,
+                              planned, counted));
+  };
+  require("communication", program.own_payload_bytes(), mesh.ledger().payload_bytes() - sent);
+  require("memory", program.peak_bytes(), mesh.arena().peak());
+  return answer;
+}
 
 template <class U>
 void encode_all(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& kind,
@@ -151,97 +103,37 @@ void encode_all(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& k
   const Run<U> run(mesh, kind, finds, !flags.states.empty());
   auto compiled = compile([&](const Encoder<U>& model, const Ids<U>& ids,
                               const Weights<U>& weights) { return run(model, ids, weights); });
-  const auto count = static_cast<Index>(all.size());
-  const Index width = kind.sizes.embed, words = kind.vocabulary.size();
-  const auto numbers = [](Index n) { return std::vector<float>(static_cast<std::size_t>(n)); };
-  Rows means{{count, width}, numbers(count * width)};
-  const Index layers = kind.sizes.layers + 1, longest = work[0].length;
-  Rows states{{layers, count, longest, width}, {}};
-  if (!flags.states.empty()) states.values = numbers(layers * count * longest * width);
-  std::vector<std::vector<float>> found(all.size());  // of each sequence's masked places, in order
+  Results results(all, kind, work[0].length, !flags.states.empty());
   support::Progress progress(static_cast<Index>(work.size()), say.speaks);
   const auto start = std::chrono::steady_clock::now();
   std::optional<Tracing> tracing;
-  Index done = 0;
   double seconds = 0;
   for (std::size_t b = 0; b < work.size(); ++b) {
-    const Batch& batch = work[b];
-    const auto ids = ids_of<U>(mesh, batch);
-    const auto weights = weights_of<U>(mesh, batch);
-    if (b + 1 == work.size()) tracing.emplace(mesh);
-    const Index sent = mesh.ledger().payload_bytes();
-    mesh.arena().reset_peak();
-    const Answer<U> answer = compiled(run.model(), ids, weights);
-    const Program& program = compiled.program();
-    if (mesh.ledger().payload_bytes() - sent != program.own_payload_bytes())
-      throw Error("planned and counted communication differ on a process");
-    if (mesh.arena().peak() != program.peak_bytes())
-      throw Error("planned and counted memory differ on a process: " +
-                  std::to_string(program.peak_bytes()) + " and " +
-                  std::to_string(mesh.arena().peak()) + " bytes");
-    const auto rows = to_host(answer.means);
-    if (b + 1 == work.size()) {
+    const bool last = b + 1 == work.size();
+    if (last) tracing.emplace(mesh);
+    const Answer<U> answer = run_planned<U>(mesh, compiled, run.model(), work[b]);
+    if (last) {
       const Trace trace = tracing->take();
       if (!flags.trace.empty()) write_trace(mesh, flags.trace, trace);
       say("\nThe last batch\n{}", explain(summary(trace)));
     }
-    for (std::size_t row = 0; row < batch.members.size(); ++row)
-      for (Index m = 0; m < width; ++m)
-        means.values[static_cast<std::size_t>(batch.members[row] * width + m)] =
-            rows(static_cast<Index>(row), m);
-    if (answer.probabilities) {
-      const auto p = to_host(*answer.probabilities);
-      for (std::size_t row = 0; row < batch.members.size(); ++row) {
-        const auto member = static_cast<std::size_t>(batch.members[row]);
-        for (std::size_t at = 0; at < all[member].letters.size(); ++at)
-          for (Index v = 0; v < words && all[member].letters[at] == '_'; ++v)
-            found[member].push_back(p(static_cast<Index>(row), static_cast<Index>(at + 1), v));
-      }
-    }
-    if (!flags.states.empty())
-      for (Index layer = 0; layer < layers; ++layer) {
-        const auto x = to_host(answer.states[static_cast<std::size_t>(layer)]);
-        for (std::size_t row = 0; row < batch.members.size(); ++row)
-          for (Index s = 0; s < batch.length; ++s) {
-            if (batch.ids[row * static_cast<std::size_t>(batch.length) +
-                          static_cast<std::size_t>(s)] == kind.vocabulary.padding)
-              continue;
-            const Index to = (layer * count + batch.members[row]) * longest + s;
-            for (Index m = 0; m < width; ++m)
-              states.values[static_cast<std::size_t>(to * width + m)] =
-                  x(static_cast<Index>(row), s, m);
-          }
-      }
-    for (const Index member : batch.members)
-      done += static_cast<Index>(all[static_cast<std::size_t>(member)].letters.size());
+    results.add(work[b], answer);
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    progress.show(static_cast<Index>(b) + 1,
-                  fmt::format("{:.0f} letters/s", static_cast<double>(done) / seconds));
+    progress.show(
+        static_cast<Index>(b) + 1,
+        fmt::format("{:.0f} letters/s", static_cast<double>(results.letters()) / seconds));
   }
   say("\nCompiled\n{}", explain_passes(compiled));
   say("\n{} letters in {:.2f} s: {:.0f} letters/s, {:.1f} sequences/s\n", letters, seconds,
-      static_cast<double>(letters) / seconds, static_cast<double>(count) / seconds);
-
-  Rows probabilities{{0, words}, {}};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    std::string filled = all[i].letters;
-    const std::vector<float>& own = found[i];
-    std::size_t place = 0;
-    for (char& c : filled) {
-      if (c != '_' || own.empty()) continue;
-      const auto begin = own.begin() + static_cast<Index>(place++) * words;
-      Index best = -1;  // of the words that are letters
-      for (Index v = 0; v < words; ++v)
-        if (kind.vocabulary.word(v).size() == 1 && (best < 0 || begin[v] > begin[best])) best = v;
-      c = kind.vocabulary.word(best)[0];
+      static_cast<double>(letters) / seconds, static_cast<double>(all.size()) / seconds);
+  for (std::size_t i = 0, shown = 0; i < all.size() && shown < 10; ++i)
+    if (const std::string filled = results.filled(i); filled != all[i].letters) {
+      say("  {}\n    {}\n", all[i].name, filled);
+      ++shown;
     }
-    probabilities.values.insert(probabilities.values.end(), own.begin(), own.end());
-    if (!own.empty() && i < 20) say("  {}\n    {}\n", all[i].name, filled);
-  }
-  probabilities.extents[0] = static_cast<Index>(probabilities.values.size()) / words;
-  if (!flags.out.empty()) means.write(mesh, flags.out);
-  if (!flags.found.empty()) probabilities.write(mesh, flags.found);
-  if (!flags.states.empty()) states.write(mesh, flags.states);
+  if (!flags.out.empty()) write(mesh, flags.out, results.means());
+  if (!flags.found.empty()) write(mesh, flags.found, results.found());
+  if (!flags.states.empty()) write(mesh, flags.states, results.states());
 }
 
 void run(Environment& env, const std::vector<std::string>& words) {

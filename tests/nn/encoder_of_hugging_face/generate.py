@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes what small encoders of Hugging Face and their gradients are, in double: tests/nn/encoder_of_hugging_face/*.safetensors,
-which tests/nn/encoder_of_hugging_face.loopback.cpp reads.
+which tests/nn/encoder.loopback.cpp reads.
 
     python3 tests/nn/encoder_of_hugging_face/generate.py        # needs torch and transformers; written by 2.15 and 5.24
 
@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "examples", "protein_enc
 import names  # noqa: E402
 import torch_file  # noqa: E402
 
+torch.set_num_threads(1)  # so that another run writes the same bits
 # Hugging Face turns queries and keys in float, whatever a model's type is; here in double.
 torch.float = torch.float64
 torch.Tensor.float = torch.Tensor.double
