@@ -9,9 +9,10 @@
 ///     auto scores = masked_scores(model, states);            // (batch, sequence, vocabulary)
 ///     auto layers = hidden_states(model, ids, {}, valid);    // of the input and after each block
 ///
-/// Laws: equals Hugging Face's BertModel, RobertaModel and EsmModel of equal weights, to rounding;
-/// what stands at places that are not valid changes no other place; the same numbers under all
-/// rules and on every mesh, to rounding. Errors: those of the operators that it is made of.
+/// Laws: equals Hugging Face's BertModel, RobertaModel and EsmModel (with token_dropout=False) of
+/// equal weights, to rounding; what stands at places that are not valid changes no other place; the
+/// same numbers under all rules and on every mesh, to rounding. Errors: those of the operators that
+/// it is made of.
 #include <optional>
 #include <string>
 #include <type_traits>
