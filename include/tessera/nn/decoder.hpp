@@ -82,23 +82,35 @@ struct DecoderOptions {
   std::vector<Recompute> again = {};
 };
 
+namespace detail {
+/// x after a block whose attention is `attend(layer, normed x)`.
+template <class U, TypedTensor A, class Attend>
+A block_around(const DecoderBlock<U>& block, const A& x, const Dropout& drop, const Attend& attend,
+               Where where) {
+  const A seen = layer_norm(block.attention_norm, x, 1e-5, where);
+  const A first = x + dropout(attend(block.attention, seen), drop.at(1), where);
+  return first + dropout(feed_forward(block.feed_forward,
+                                      layer_norm(block.feed_forward_norm, first, 1e-5, where),
+                                      fn::Gelu{}, where),
+                         drop.at(2), where);
+}
+}  // namespace detail
+
 /// Returns x after a block: x is (batch, sequence, embed), the result like x; options.dropout is
 /// that of attention and of both residuals. Communication: that of attention and feed_forward:
 /// under TensorParallel an all-reduce of x's size each. Collective over the mesh.
 template <class U, TypedTensor A>
 A decoder_block(const DecoderBlock<U>& block, const A& x, const DecoderOptions& options = {},
                 Where where = Where::here()) {
-  const Dropout& drop = options.dropout;
   AttentionOptions causal = options.attention;
   causal.causal = true;
-  causal.dropout = drop.at(0);
-  const auto seen = layer_norm(block.attention_norm, x, 1e-5, where);
-  const A first = x + dropout(attention(block.attention, seen, seen, causal, AllValid{}, where),
-                              drop.at(1), where);
-  return first + dropout(feed_forward(block.feed_forward,
-                                      layer_norm(block.feed_forward_norm, first, 1e-5, where),
-                                      fn::Gelu{}, where),
-                         drop.at(2), where);
+  causal.dropout = options.dropout.at(0);
+  return detail::block_around(
+      block, x, options.dropout,
+      [&](const Attention<U>& layer, const A& seen) {
+        return attention(layer, seen, seen, causal, AllValid{}, where);
+      },
+      where);
 }
 
 /// Returns the scores of the next tokens: ids is (batch, sequence), the result (batch, sequence,

@@ -36,6 +36,25 @@ template <class T> struct RotaryAngle {
     return tessera::detail::from_double<T>(sine && i[1] < pairs ? -value : value);
   }
 };
+/// The cosine of an angle, place times frequency, or the sine; of a negative frequency, minus it.
+template <class T> struct RotaryAngleAt {
+  static constexpr std::string_view name = "rotary angle";
+  bool sine;
+  KOKKOS_FUNCTION T operator()(std::int32_t place, double frequency) const {
+    const double angle = static_cast<double>(place) * frequency;
+    return tessera::detail::from_double<T>(sine ? Kokkos::sin(angle) : Kokkos::cos(angle));
+  }
+};
+/// base^(-j / pairs) of element j of the first half, negative, and of the second.
+struct RotaryFrequency {
+  Index pairs;
+  double base;
+  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
+    const Index pair = i[0] < pairs ? i[0] : i[0] - pairs;
+    const double f = Kokkos::pow(base, -static_cast<double>(pair) / static_cast<double>(pairs));
+    return i[0] < pairs ? -f : f;
+  }
+};
 /// x cosine + partner sine.
 struct Rotated {
   static constexpr std::string_view name = "rotary";
@@ -68,6 +87,16 @@ A add_positions(const Embedding<U, Rows>& table, const A& x, Index first = 0,
                                                                                   rows, where));
 }
 
+namespace detail {
+/// Returns how many pairs the elements of a head have. Throws ShapeError for an odd number.
+inline Index rotary_pairs(Index size, Where where) {
+  if (size % 2 == 0) return size / 2;
+  throw ShapeError("rotary: the last dimension has " + std::to_string(size) +
+                       " elements, and they are turned in pairs; give an even number",
+                   where);
+}
+}  // namespace detail
+
 /// Returns x with elements j and j + half of its last dimension turned by the angle p base^(-j /
 /// half), where half is half of their number, and p the place along dimension 1 plus `first`: x is
 /// (batch, sequence, ..., head_dim), the result like x. Communication: none where the last
@@ -80,20 +109,35 @@ A rotary(const A& x, Index first = 0, double base = 10000, Where where = Where::
                 "dimensions");
   using T = typename A::value_type;
   using M = typename A::mesh_type;
-  const Index size = x.extent(A::rank - 1), pairs = size / 2;
-  if (size % 2 != 0)
-    throw ShapeError("rotary: the last dimension has " + std::to_string(size) +
-                         " elements, and they are turned in pairs; give an even number",
-                     where);
+  const Index size = x.extent(A::rank - 1), pairs = detail::rotary_pairs(size, where);
   const auto table = [&](bool sine) {
     return from_function<ShardedTensor<T, M, P<_, _>>>(
         detail::mesh_like(x), {x.extent(1), size},
-        fn::RotaryAngle<T>{sine, first, pairs < 1 ? 1 : pairs, base}, where);
+        fn::RotaryAngle<T>{sine, first, max_of(pairs, Index{1}), base}, where);
   };
-  constexpr auto letters = [] {
-    const Equation inner = detail::equation_of(A::rank - 1, "*y,*y,by,by->*y");
-    return inner;
-  }();
+  constexpr auto letters = detail::equation_of(A::rank - 1, "*y,*y,by,by->*y");
+  return A(map<letters, typename A::spec>(
+      at(where), fn::Rotated{}, x, roll<A::rank - 1>(x, pairs, where), table(false), table(true)));
+}
+
+/// The same with a place for each token: x is (batch, sequence, ..., head_dim), `places` (batch,
+/// sequence), int32. Communication: none where the last dimension is whole and both are split
+/// alike. Collective over the mesh. Throws ShapeError when the last dimension is odd.
+template <TypedTensor A, TypedTensor I>
+A rotary(const A& x, const I& places, double base = 10000, Where where = Where::here()) {
+  static_assert(
+      A::rank >= 3 && I::rank == 2,
+      "[tessera] rotary takes a tensor (batch, sequence, ..., head_dim) and places (batch, "
+      "sequence); give them these dimensions");
+  using T = typename A::value_type;
+  using M = typename A::mesh_type;
+  const Index size = x.extent(A::rank - 1), pairs = detail::rotary_pairs(size, where);
+  const auto frequencies = from_function<ShardedTensor<double, M, P<_>>>(
+      detail::mesh_like(x), {size}, fn::RotaryFrequency{max_of(pairs, Index{1}), base}, where);
+  const auto table = [&](bool sine) {
+    return map<"ab,y->aby">(fn::RotaryAngleAt<T>{sine}, places, frequencies, where);
+  };
+  constexpr auto letters = detail::equation_of(A::rank - 1, "*y,*y,aby,aby->*y");
   return A(map<letters, typename A::spec>(
       at(where), fn::Rotated{}, x, roll<A::rank - 1>(x, pairs, where), table(false), table(true)));
 }

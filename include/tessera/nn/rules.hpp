@@ -15,12 +15,13 @@ namespace tessera {
 
 /// The rules R, and that all other dimensions are whole.
 template <class... R>
-using LayerRules = Rules<R..., AxisRule<logical::batch, _>, AxisRule<logical::sequence, _>,
-                         AxisRule<logical::embed, _>, AxisRule<logical::hidden, _>,
-                         AxisRule<logical::groups, _>, AxisRule<logical::repeats, _>,
-                         AxisRule<logical::head_dim, _>, AxisRule<logical::vocabulary, _>,
-                         AxisRule<logical::positions, _>, AxisRule<logical::norm, _>,
-                         AxisRule<logical::channels, _>, AxisRule<logical::in_channels, _>>;
+using LayerRules =
+    Rules<R..., AxisRule<logical::batch, _>, AxisRule<logical::sequence, _>,
+          AxisRule<logical::embed, _>, AxisRule<logical::hidden, _>, AxisRule<logical::groups, _>,
+          AxisRule<logical::repeats, _>, AxisRule<logical::head_dim, _>,
+          AxisRule<logical::vocabulary, _>, AxisRule<logical::positions, _>,
+          AxisRule<logical::cache, _>, AxisRule<logical::norm, _>, AxisRule<logical::channels, _>,
+          AxisRule<logical::in_channels, _>>;
 
 /// Every process has all weights and a part of the batch; gradients are all-reduced. `A` is an axis
 /// or Axes<...>.

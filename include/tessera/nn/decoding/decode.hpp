@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A decoder that reads on: new tokens after those whose keys and values are kept.
+///
+///     auto kept = DecoderCache<Here>::like(mesh, model, 2, 5);           // two texts of up to 5 tokens
+///     auto scores = decode(model, kept, ids, NewPlaces<Here>::at(mesh, {{0, 1}, {3, 4}}, 5), last);
+///
+/// Laws: the scores are those of next_tokens of the whole texts, to rounding, in any steps.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tessera/nn/decoder.hpp>
+#include <tessera/nn/decoding/cache.hpp>
+
+namespace tessera {
+
+template <class U> struct DecoderCache {
+  std::vector<KeyValueCache<U>> layers;
+  static constexpr auto fields = Fields<&DecoderCache::layers>{};
+
+  /// Returns empty caches for a model, `batch` texts and so many places. Communication: none.
+  /// Collective over the mesh.
+  static DecoderCache like(const ProcessMesh<typename U::mesh_type>& mesh, const Decoder<U>& model,
+                           Index batch, Index places, Where where = Where::here()) {
+    DecoderCache all;
+    for (const DecoderBlock<U>& block : model.blocks)
+      all.layers.push_back(KeyValueCache<U>::like(mesh,
+                                                  {.batch = batch,
+                                                   .places = places,
+                                                   .groups = block.attention.key.extent(1),
+                                                   .head_dim = block.attention.key.extent(2)},
+                                                  where));
+    return all;
+  }
+};
+
+/// Returns the scores of the token after one of the new ones of each text, (batch, vocabulary): ids
+/// is (batch, new), `last` (batch), int32, says after which: those beyond it fill the row up, and
+/// their places are written anew when the text goes on. Keeps the keys and values. Options:
+/// attention's rotary positions. Communication: that of the layers, and of cached_attention.
+/// Collective over the mesh. Throws ShapeError when extents disagree.
+template <class U, TypedTensor I, TypedTensor L>
+auto decode(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const NewPlaces<U>& at,
+            const L& last, const AttentionOptions& options = {}, Where where = Where::here()) {
+  using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
+  using Row = typename U::template Spec<logical::batch, logical::embed>;
+  if (cache.layers.size() != model.blocks.size())
+    throw ShapeError("decode: the model has " + std::to_string(model.blocks.size()) +
+                         " layers, and the cache keeps keys and values of " +
+                         std::to_string(cache.layers.size()) + "; make the cache for the model",
+                     where);
+  X x = [&] {
+    const Layer scope(ids, "embedding");
+    return X(look_up<typename X::spec>(model.table, ids, where) +
+             look_up<typename X::spec>(model.positions, at.places, where));
+  }();
+  for (std::size_t l = 0; l < model.blocks.size(); ++l) {
+    const Layer scope(ids, "block " + std::to_string(l));
+    x = detail::block_around(
+        model.blocks[l], x, Dropout{},
+        [&](const Attention<U>& layer, const X& seen) {
+          return cached_attention(layer, seen, cache.layers[l], at, options, where);
+        },
+        where);
+  }
+  const Layer scope(ids, "head");
+  const auto row = take<"bsm,b->bm", Row>(x, last, OutOfRange::clamp, where);
+  return dense<typename U::template Spec<logical::batch, logical::vocabulary>>(
+      model.head, layer_norm(model.norm, row, 1e-5, where), detail::NoActivation{}, where);
+}
+
+}  // namespace tessera
