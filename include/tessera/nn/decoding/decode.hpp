@@ -36,16 +36,12 @@ template <class U> struct DecoderCache {
   }
 };
 
-/// Returns the scores of the token after one of the new ones of each text, (batch, vocabulary): ids
-/// is (batch, new), `last` (batch), int32, says after which: those beyond it fill the row up, and
-/// their places are written anew when the text goes on. Keeps the keys and values. Options:
-/// attention's rotary positions. Communication: that of the layers, and of cached_attention.
-/// Collective over the mesh. Throws ShapeError when extents disagree.
-template <class U, TypedTensor I, TypedTensor L>
-auto decode(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const NewPlaces<U>& at,
-            const L& last, const AttentionOptions& options = {}, Where where = Where::here()) {
+namespace detail {
+/// The new tokens after all blocks, (batch, new, embed).
+template <class U, TypedTensor I>
+auto decoded(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const NewPlaces<U>& at,
+             const AttentionOptions& options, Where where) {
   using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
-  using Row = typename U::template Spec<logical::batch, logical::embed>;
   if (cache.layers.size() != model.blocks.size())
     throw ShapeError("decode: the model has " + std::to_string(model.blocks.size()) +
                          " layers, and the cache keeps keys and values of " +
@@ -58,15 +54,39 @@ auto decode(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const
   }();
   for (std::size_t l = 0; l < model.blocks.size(); ++l) {
     const Layer scope(ids, "block " + std::to_string(l));
-    x = detail::block_around(
+    x = block_around(
         model.blocks[l], x, Dropout{},
         [&](const Attention<U>& layer, const X& seen) {
           return cached_attention(layer, seen, cache.layers[l], at, options, where);
         },
         where);
   }
+  return x;
+}
+}  // namespace detail
+
+/// Returns the scores of the token after each new one, (batch, new, vocabulary): ids is (batch,
+/// new). Keeps the keys and values. Options: attention's rotary positions. Communication: that of
+/// the layers, and of cached_attention. Collective over the mesh. Throws ShapeError when extents
+/// disagree.
+template <class U, TypedTensor I>
+auto decode(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const NewPlaces<U>& at,
+            const AttentionOptions& options = {}, Where where = Where::here()) {
+  const auto x = detail::decoded(model, cache, ids, at, options, where);
   const Layer scope(ids, "head");
-  const auto row = take<"bsm,b->bm", Row>(x, last, OutOfRange::clamp, where);
+  return dense<typename U::template Spec<logical::batch, logical::sequence, logical::vocabulary>>(
+      model.head, layer_norm(model.norm, x, 1e-5, where), detail::NoActivation{}, where);
+}
+/// Those of the token after one of them alone, (batch, vocabulary): `last` (batch), int32, says
+/// after which; those beyond it fill the row up, and their places are written anew when the text
+/// goes on.
+template <class U, TypedTensor I, TypedTensor L>
+auto decode(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const NewPlaces<U>& at,
+            const L& last, const AttentionOptions& options = {}, Where where = Where::here()) {
+  const auto x = detail::decoded(model, cache, ids, at, options, where);
+  const Layer scope(ids, "head");
+  const auto row = take<"bsm,b->bm", typename U::template Spec<logical::batch, logical::embed>>(
+      x, last, OutOfRange::clamp, where);
   return dense<typename U::template Spec<logical::batch, logical::vocabulary>>(
       model.head, layer_norm(model.norm, row, 1e-5, where), detail::NoActivation{}, where);
 }
