@@ -13,6 +13,7 @@
 #include <tessera/nn/convolution_block.hpp>
 #include <tessera/nn/cross_entropy.hpp>
 #include <tessera/nn/decoder.hpp>
+#include <tessera/nn/decoding/beam_search.hpp>
 #include <tessera/nn/decoding/cache.hpp>
 #include <tessera/nn/decoding/decode.hpp>
 #include <tessera/nn/decoding/generate.hpp>

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Beam search: of each text the hypotheses that are likeliest go on. Two ways to the same
+/// hypotheses: each is a row of the batch, and kept keys and values are reordered as hypotheses
+/// leave; or all hypotheses of a text lie interleaved in one row, `flat`, where a mask says which
+/// of the tokens each of them has, and nothing that is kept ever moves.
+///
+///     const auto found = beam_search(mesh, model, {{1, 2, 3}, {4}}, {.beams = 4, .most = 20, .end = 0});
+///     found[0][0].tokens;                        // the best one that follows 1 2 3
+///
+/// Laws: both ways find the same hypotheses; with as many beams as there are texts the best one is
+/// found. Source: GShard, appendix A.1 (flat); Wu et al. (2016), section 7.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/nn/decoding/beams.hpp>
+#include <tessera/nn/decoding/decode.hpp>
+#include <tessera/op/rows/softmax.hpp>
+#include <tessera/op/rows/top_k.hpp>
+#include <tessera/op/to_host.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// A beam search over several texts at once.
+template <class U> class BeamSearch {
+ public:
+  using Mesh = ProcessMesh<typename U::mesh_type>;
+  BeamSearch(const Mesh& mesh, const Decoder<U>& model,
+             const std::vector<std::vector<std::int32_t>>& begins, const BeamOptions& options,
+             const AttentionOptions& attention, Where where)
+      : mesh_(mesh),
+        model_(model),
+        begins_(begins),
+        options_(options),
+        attention_(attention),
+        where_(where),
+        beams_(begins.size(), Beams(options)),
+        rows_(begins.size()) {
+    if (options.beams < 1 || options.most < 1)
+      throw UsageError("beam_search: " + std::to_string(options.beams) + " beams, and " +
+                           std::to_string(options.most) +
+                           " tokens to write; give at least one of each",
+                       where);
+    for (std::size_t b = 0; b < begins.size(); ++b) {
+      if (begins[b].empty())
+        throw UsageError("beam_search: text " + std::to_string(b) +
+                             " has no beginning, and a model needs a token to go on from; give at "
+                             "least one, such as that which begins all texts",
+                         where);
+      longest_ = max_of(longest_, static_cast<Index>(begins[b].size()));
+    }
+    if (const Index read = longest_ + options.most - 1;
+        !begins.empty() && read > model.positions.weight.extent(0))
+      throw ShapeError("beam_search: a text of " + std::to_string(read) +
+                           " tokens is read, and the model has positions for " +
+                           std::to_string(model.positions.weight.extent(0)) +
+                           "; ask for fewer, or make a model with more",
+                       where);
+    places_ = longest_ + (options.flat ? options.beams : 1) * (options.most - 1);
+  }
+
+  std::vector<std::vector<Hypothesis>> run() {
+    if (begins_.empty()) return {};
+    read_beginnings();
+    for (Index step = 0; going(); ++step) options_.flat ? read_flat(step) : read_rows(step);
+    std::vector<std::vector<Hypothesis>> found;
+    for (const Beams& one : beams_) found.push_back(one.found());
+    return found;
+  }
+
+ private:
+  template <Element T, class... Names> using Of = typename U::template Of<T, Names...>;
+  using Ids = Of<std::int32_t, logical::batch, logical::sequence>;
+  using Row = Of<std::int32_t, logical::batch>;
+  using Seen = Of<bool, logical::batch, logical::sequence, logical::cache>;
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+  Index texts() const { return static_cast<Index>(begins_.size()); }
+  bool going() const {
+    for (const Beams& one : beams_)
+      if (one.going() > 0) return true;
+    return false;
+  }
+  Index begin_length(std::size_t text) const { return static_cast<Index>(begins_[text].size()); }
+
+  /// Gives each text the likeliest tokens of its rows: rows(text, hypothesis) is a row of `scores`,
+  /// (n, s, v), as n s of them.
+  template <class Scores, class RowOf>
+  void expand(const Scores& scores, bool first, const RowOf& row_of) {
+    const Index few = min_of(2 * options_.beams, scores.extent(2));
+    const auto best = top_k<"bsv", 'v'>(log_softmax<"bsv", 'v'>(scores, where_), few, where_);
+    const auto values = to_host(best.values, where_);
+    const auto indices = to_host(best.indices, where_);
+    for (std::size_t text = 0; text < beams_.size(); ++text) {
+      Beams& own = beams_[text];
+      Beams::Scores its(first ? 1 : own.going());
+      Beams::Tokens tokens(its.size());
+      for (std::size_t h = 0; h < its.size(); ++h)
+        for (Index i = 0; i < few; ++i) {
+          const std::size_t from = row_of(text, h) * at(few) + at(i);
+          its[h].push_back(static_cast<double>(values.values[from]));
+          tokens[h].push_back(static_cast<std::int32_t>(indices.values[from]));
+        }
+      if (first)
+        own.begin(its, tokens);
+      else if (own.going() > 0)
+        own.next(its, tokens);
+    }
+  }
+
+  void read_beginnings() {
+    cache_ = DecoderCache<U>::like(mesh_, model_, texts(), places_, where_);
+    std::vector<std::int32_t> ids, last;
+    std::vector<std::vector<Index>> places(begins_.size());
+    for (std::size_t b = 0; b < begins_.size(); ++b) {
+      for (Index i = 0; i < longest_; ++i) {
+        ids.push_back(i < begin_length(b) ? begins_[b][at(i)] : 0);
+        places[b].push_back(i);
+      }
+      last.push_back(static_cast<std::int32_t>(begin_length(b) - 1));
+    }
+    const auto scores =
+        decode(model_, cache_, from_host<Ids>(mesh_, {texts(), longest_}, ids, where_),
+               NewPlaces<U>::at(mesh_, places, places_, where_),
+               from_host<Row>(mesh_, {texts()}, last, where_), attention_, where_);
+    expand(expand_dims<1>(scores, where_), true,
+           [](std::size_t text, std::size_t) { return text; });
+  }
+
+  /// Hypotheses are rows: those that go on take the keys and values of the rows that they were.
+  void read_rows(Index step) {
+    const Index beams = options_.beams, rows = texts() * beams;
+    std::vector<std::int32_t> from, ids;
+    std::vector<std::vector<Index>> places;
+    for (std::size_t text = 0; text < beams_.size(); ++text) {
+      const Beams& own = beams_[text];
+      const std::vector<std::int32_t> tokens = own.tokens();
+      for (std::size_t h = 0; h < at(beams); ++h) {
+        const bool goes = h < own.going();
+        const Index before = !goes || step == 0 ? 0 : own.parents()[h];
+        from.push_back(
+            static_cast<std::int32_t>(static_cast<Index>(text) * (step == 0 ? 1 : beams) + before));
+        ids.push_back(goes ? tokens[h] : 0);
+        places.push_back({begin_length(text) + step});
+      }
+    }
+    const auto order = from_host<Row>(mesh_, {rows}, from, where_);
+    for_each_tensor(
+        [&](auto& kept) {
+          using X = std::decay_t<decltype(kept)>;
+          kept = take<"btgd,c->ctgd", typename X::spec>(kept, order, OutOfRange::clamp, where_);
+        },
+        cache_);
+    expand(decode(model_, cache_, from_host<Ids>(mesh_, {rows, 1}, ids, where_),
+                  NewPlaces<U>::at(mesh_, places, places_, where_), attention_, where_),
+           false, [beams](std::size_t text, std::size_t h) { return text * at(beams) + h; });
+  }
+
+  /// Hypotheses of a text lie in one row, a token of each beside those of the others.
+  void read_flat(Index step) {
+    const Index beams = options_.beams;
+    std::vector<std::int32_t> ids, places, first;
+    std::vector<std::uint8_t> seen;
+    for (std::size_t text = 0; text < beams_.size(); ++text) {
+      const Beams& own = beams_[text];
+      const std::vector<std::int32_t> tokens = own.tokens();
+      const Index begin = begin_length(text), own_first = begin + step * beams;
+      std::vector<std::vector<Index>> lines;  // the places that hold each hypothesis' own tokens
+      for (std::size_t h = 0; h < at(beams); ++h) {
+        const bool goes = h < own.going();
+        lines.emplace_back();
+        if (goes && step > 0) lines[h] = rows_[text][at(own.parents()[h])];
+        lines[h].push_back(own_first + static_cast<Index>(h));
+        ids.push_back(goes ? tokens[h] : 0);
+        places.push_back(static_cast<std::int32_t>(begin + step));
+        std::vector<std::uint8_t> row(at(places_));
+        for (Index i = 0; i < begin; ++i) row[at(i)] = 1;
+        for (const Index i : lines[h]) row[at(i)] = 1;
+        seen.insert(seen.end(), row.begin(), row.end());
+      }
+      rows_[text] = std::move(lines);
+      first.push_back(static_cast<std::int32_t>(own_first));
+    }
+    const NewPlaces<U> at_places{from_host<Ids>(mesh_, {texts(), beams}, places, where_),
+                                 from_host<Row>(mesh_, {texts()}, first, where_),
+                                 from_host<Seen>(mesh_, {texts(), beams, places_}, seen, where_)};
+    expand(decode(model_, cache_, from_host<Ids>(mesh_, {texts(), beams}, ids, where_), at_places,
+                  attention_, where_),
+           false, [beams](std::size_t text, std::size_t h) { return text * at(beams) + h; });
+  }
+
+  const Mesh& mesh_;
+  const Decoder<U>& model_;
+  const std::vector<std::vector<std::int32_t>>& begins_;
+  const BeamOptions& options_;
+  const AttentionOptions& attention_;
+  Where where_;
+  std::vector<Beams> beams_;                           ///< of each text
+  std::vector<std::vector<std::vector<Index>>> rows_;  ///< flat: of each text and hypothesis
+  Index longest_ = 0, places_ = 0;
+  DecoderCache<U> cache_;
+};
+}  // namespace detail
+
+/// Returns the best hypotheses of each text, the best first, at most options.beams of each:
+/// `begins` are their beginnings, the same on every process. Communication: that of decode and
+/// top_k; where rows are reordered, and the batch is split, keys and values move; each step every
+/// process gets the best 2 beams scores of each hypothesis. Collective over the mesh. Throws
+/// UsageError for an empty beginning and options below 1, ShapeError where a text could be longer
+/// than the model's table of positions.
+template <class U>
+std::vector<std::vector<Hypothesis>> beam_search(
+    const ProcessMesh<typename U::mesh_type>& mesh, const Decoder<U>& model,
+    const std::vector<std::vector<std::int32_t>>& begins, const BeamOptions& options = {},
+    const AttentionOptions& attention = {}, Where where = Where::here()) {
+  return detail::BeamSearch<U>(mesh, model, begins, options, attention, where).run();
+}
+
+}  // namespace tessera
