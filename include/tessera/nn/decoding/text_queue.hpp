@@ -4,7 +4,8 @@
 /// Texts that are written at once: what is asked for, and which tokens are read at each step.
 ///
 ///     detail::TextQueue queue({{.begin = {1, 2, 3}, .most = 2}}, {.batch = 1, .chunk = 2}, Where::here());
-///     const auto step = queue.next_step();        // ids 1 2, at places 0 1
+///     const auto step = queue.next_step();
+///     step.ids == std::vector<std::int32_t>{1, 2};      // at places 0 and 1
 ///
 /// Laws: a text that ends leaves its row to the next one. Nothing here depends on a process.
 #include <algorithm>
