@@ -17,10 +17,10 @@ using ByBatch = DataParallel<Axes<data, model>>;
 using ByPlaces = LayerRules<AxisRule<logical::batch, data>, AxisRule<logical::cache, model>>;
 using InTwo = TwoDimensional<data, model>;
 template <class Run> void under_each_rules(const Run& run) {
-  run.template operator()<ByHeads>();
-  run.template operator()<ByBatch>();
-  run.template operator()<ByPlaces>();
-  run.template operator()<InTwo>();
+  run(std::type_identity<ByHeads>{});
+  run(std::type_identity<ByBatch>{});
+  run(std::type_identity<ByPlaces>{});
+  run(std::type_identity<InTwo>{});
 }
 
 /// The scores of whole texts, (batch, sequence, vocabulary), and those of the same texts read in
@@ -70,7 +70,8 @@ template <class R> std::string read_on(const ProcessMesh<Grid>& mesh, bool rotar
 
 TEST_CASE("decoding: tokens one by one, or some at once, have the scores of whole texts") {
   for (const bool rotary : {false, true})
-    under_each_rules([&]<class R> {
+    under_each_rules([&](auto rules) {
+      using R = typename decltype(rules)::type;
       support::on_few_meshes([&](const ProcessMesh<Grid>& mesh) {
         const std::string wrong = read_on<R>(mesh, rotary);
         CHECK_MESSAGE(wrong.empty(), wrong);
@@ -79,7 +80,8 @@ TEST_CASE("decoding: tokens one by one, or some at once, have the scores of whol
 }
 
 TEST_CASE("decoding: what is sent does not grow with what is kept, and a cache lies where it lay") {
-  under_each_rules([]<class R> {
+  under_each_rules([](auto rules) {
+    using R = typename decltype(rules)::type;
     support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
       using U = On<R>;
       Parameters<Grid> make(mesh, 3);
@@ -164,7 +166,8 @@ TEST_CASE("decoding: texts that enter and leave are those of each by itself") {
                                    {.temperature = 0.3, .seed = 6},
                                    {.top_k = 3, .seed = 7},
                                    {.temperature = 1.5, .top_k = 6, .top_p = 0.7, .seed = 8}};
-  under_each_rules([&]<class R> {
+  under_each_rules([&](auto rules) {
+    using R = typename decltype(rules)::type;
     support::on_few_meshes([&](const ProcessMesh<Grid>& mesh) {
       using U = On<R>;
       Parameters<Grid> make(mesh, 3);

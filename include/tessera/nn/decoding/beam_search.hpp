@@ -73,7 +73,7 @@ template <class U> class BeamSearch {
   }
 
  private:
-  template <Element T, class... Names> using Of = typename U::template Of<T, Names...>;
+  template <class T, class... Names> using Of = typename U::template Of<T, Names...>;
   using Ids = Of<std::int32_t, logical::batch, logical::sequence>;
   using Row = Of<std::int32_t, logical::batch>;
   using Seen = Of<bool, logical::batch, logical::sequence, logical::cache>;

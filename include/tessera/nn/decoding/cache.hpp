@@ -47,7 +47,7 @@ template <class U> struct KeyValueCache {
 
 /// Where new tokens stand in their texts, the same for all layers.
 template <class U> struct NewPlaces {
-  template <Element T, class... Names> using Of = typename U::template Of<T, Names...>;
+  template <class T, class... Names> using Of = typename U::template Of<T, Names...>;
   Of<std::int32_t, logical::batch, logical::sequence> places;
   Of<std::int32_t, logical::batch> first;                            ///< column 0 of `places`
   Of<bool, logical::batch, logical::sequence, logical::cache> seen;  ///< the places each token sees
