@@ -79,6 +79,40 @@ TEST_CASE("decoding: tokens one by one, or some at once, have the scores of whol
     });
 }
 
+TEST_CASE("decoding: attention with biases and fewer keys than queries is that of all at once") {
+  under_each_rules([](auto rules) {
+    using R = typename decltype(rules)::type;
+    support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
+      using U = On<R>;
+      Parameters<Grid> make(mesh, 3);
+      auto layer = Attention<U>::like(make, {.embed = 12, .heads = 6, .groups = 2, .bias = true});
+      for_each_tensor(
+          [&](auto& weight) {
+            weight = random_normal<std::decay_t<decltype(weight)>>(mesh, weight.extents(), 8);
+          },
+          layer);
+      using X = Activations<U>;
+      const auto x = random_normal<X>(mesh, {3, 5, 12}, 5);
+      const auto whole = to_host(attention(layer, x, x, {.causal = true}));
+      auto kept =
+          KeyValueCache<U>::like(mesh, {.batch = 3, .places = 6, .groups = 2, .head_dim = 2});
+      Index from = 0;
+      for (const Index count : {2, 1, 2}) {
+        std::vector<std::vector<Index>> places(3);
+        for (auto& row : places)
+          for (Index i = 0; i < count; ++i) row.push_back(from + i);
+        const auto y = to_host(cached_attention(layer, X(slice<1>(x, {from}, {from + count})), kept,
+                                                NewPlaces<U>::at(mesh, places, 6)));
+        for (Index b = 0; b < 3; ++b)
+          for (Index i = 0; i < count; ++i)
+            for (Index m = 0; m < 12; ++m)
+              CHECK(y(b, i, m) == doctest::Approx(whole(b, from + i, m)).epsilon(1e-12));
+        from += count;
+      }
+    });
+  });
+}
+
 TEST_CASE("decoding: what is sent does not grow with what is kept, and a cache lies where it lay") {
   under_each_rules([](auto rules) {
     using R = typename decltype(rules)::type;
@@ -197,14 +231,14 @@ TEST_CASE("decoding: tokens are drawn as often as their probabilities say") {
   run_loopback(2, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 1, 2);
     using Scores = ShardedTensor<float, Grid, P<_, model>>;
-    using Numbers = ShardedTensor<std::int32_t, Grid, P<_>>;
+    using Places = ShardedTensor<std::int32_t, Grid, P<_>>;
     const Index draws = 40'000, tokens = 7;
     const auto scores = map_with_index(
         [](const GlobalIndex& i, float) {
           return static_cast<float>(i[1] % 4) / 2 - static_cast<float>(i[1] == 6 ? INFINITY : 0);
         },
         zeros<Scores>(mesh, {draws, tokens}));
-    const auto places = iota<Numbers>(mesh, {draws}, 0);
+    const auto places = iota<Places>(mesh, {draws}, 0);
     const auto count = [&](const Sampling& how) {
       std::vector<double> counts(static_cast<std::size_t>(tokens));
       for (const std::int32_t t : to_host(next_token(scores, how, places, places)).values)

@@ -102,9 +102,12 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
   using T = typename A::value_type;
   const Index size = layer.query.extent(3);
   const double scale = 1 / std::sqrt(static_cast<double>(size < 1 ? 1 : size));
-  auto q = einsum<"bsm,mgrd->bsgrd">(x, layer.query, where) * detail::from_double<T>(scale);
-  auto k = einsum<"bsm,mgd->bsgd">(x, layer.key, where);
-  const auto v = einsum<"bsm,mgd->bsgd">(x, layer.value, where);
+  auto q =
+      detail::biased(einsum<"bsm,mgrd->bsgrd">(x, layer.query, where), layer.query_bias, where) *
+      detail::from_double<T>(scale);
+  auto k = detail::biased(einsum<"bsm,mgd->bsgd">(x, layer.key, where), layer.key_bias, where);
+  const auto v =
+      detail::biased(einsum<"bsm,mgd->bsgd">(x, layer.value, where), layer.value_bias, where);
   if (options.rotary) {
     q = rotary(q, at.places, options.rotary_base, where);
     k = rotary(k, at.places, options.rotary_base, where);
@@ -118,7 +121,8 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
       scores, where);
   const auto heads = einsum<"bgrst,btgd->bsgrd", typename decltype(q)::spec>(
       softmax<"bgrst", 't'>(seen, where), cache.values, where);
-  return A(einsum<"bsgrd,grdm->bsm", typename A::spec>(heads, layer.out, where));
+  return detail::biased(A(einsum<"bsgrd,grdm->bsm", typename A::spec>(heads, layer.out, where)),
+                        layer.out_bias, where);
 }
 
 }  // namespace tessera
