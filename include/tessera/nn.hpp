@@ -13,11 +13,6 @@
 #include <tessera/nn/convolution_block.hpp>
 #include <tessera/nn/cross_entropy.hpp>
 #include <tessera/nn/decoder.hpp>
-#include <tessera/nn/decoding/beam_search.hpp>
-#include <tessera/nn/decoding/cache.hpp>
-#include <tessera/nn/decoding/decode.hpp>
-#include <tessera/nn/decoding/generate.hpp>
-#include <tessera/nn/decoding/sampling.hpp>
 #include <tessera/nn/dense.hpp>
 #include <tessera/nn/dropout.hpp>
 #include <tessera/nn/embedding.hpp>

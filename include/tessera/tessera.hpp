@@ -9,7 +9,8 @@
 /// It has meshes, specs, tensors, all operators, plans and programs, drawings and npy files. It
 /// leaves out what a program includes by itself, since it takes long to compile or few use it:
 /// gradients (tessera/grad.hpp); manual mode (tessera/manual.hpp); neural networks, with gradients
-/// (tessera/nn.hpp), and those of which nothing is annotated (nn/born_as.hpp, nn/chosen_rules.hpp);
+/// (tessera/nn.hpp), those of which nothing is annotated (nn/born_as.hpp, nn/chosen_rules.hpp), and
+/// the text that they write (nn/decoding/generate.hpp, nn/decoding/beam_search.hpp);
 /// pipelines (tessera/pipeline.hpp), and models made on their stages (nn/on_stages.hpp); trees of
 /// tensors (tensor/tree.hpp); compiled functions (op/compile.hpp); choices of shardings
 /// (run/choose_of.hpp, io/choice_file.hpp) and their solver (solve/min_marginals.hpp); checkpoints
