@@ -91,6 +91,7 @@ set(grad_derivatives_parts "")
 set(pipeline_parts "")
 set(nn_parts "")
 set(nn_optimizer_parts "")
+set(nn_decoding_parts "")
 
 # What does not keep to this yet: a header, and what it includes all the same. One that is mended leaves the list, and none is added.
 set(exceptions

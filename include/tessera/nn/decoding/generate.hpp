@@ -53,8 +53,10 @@ std::vector<std::vector<std::int32_t>> generate_by(const ProcessMesh<typename U:
   return queue.written();
 }
 
-/// The same by a decoder. Throws ShapeError too, where a text could be longer than its table of
-/// positions.
+/// Returns the tokens that follow each request's beginning, by a decoder. Communication: that of
+/// decode and next_token; each step every process gets the new tokens. Collective over the mesh;
+/// every process gives the same. Throws UsageError for an empty beginning, and for options below 1,
+/// ShapeError where a text could be longer than the model's table of positions.
 template <class U>
 std::vector<std::vector<std::int32_t>> generate(const ProcessMesh<typename U::mesh_type>& mesh,
                                                 const Decoder<U>& model,
