@@ -8,7 +8,8 @@
 ///     auto y = dropout(x, drop.at(2));         // the third place of the model that drops
 ///
 /// Laws: the same elements on every mesh, and on the way back, where nothing was kept for it;
-/// with rate 0 it is x itself.
+/// with rate 0 it is x itself. Rows of a batch that come by themselves, from row `first_row` on,
+/// lose the elements that they lose within the batch.
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -23,8 +24,11 @@ namespace tessera {
 struct Dropout {
   double rate = 0;
   std::uint64_t seed = 0, step = 0;
+  Index first_row = 0;  ///< the row of the batch that is x's first, where x is a part of a batch
   /// Returns the same for another place: of one seed and step, each place drops other elements.
-  Dropout at(std::uint64_t place) const { return {rate, mixed(seed ^ mixed(place + 1)), step}; }
+  Dropout at(std::uint64_t place) const {
+    return {rate, mixed(seed ^ mixed(place + 1)), step, first_row};
+  }
 
   /// Returns a well-mixed number. Source: Steele, Lea and Flood (2014), SplitMix64.
   static constexpr std::uint64_t mixed(std::uint64_t x) {
@@ -42,6 +46,7 @@ struct Dropped {
   static constexpr Linearity linearity = Linearity::linear;
   double rate, scale;
   std::uint64_t key;
+  Index first = 0;  ///< the number of x's first element in the batch
   template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x) const {
     return keeps(i)
                ? static_cast<T>(static_cast<ComputeType<T>>(x) * static_cast<ComputeType<T>>(scale))
@@ -53,7 +58,7 @@ struct Dropped {
 
  private:
   KOKKOS_FORCEINLINE_FUNCTION bool keeps(const GlobalIndex& i) const {
-    const auto w = tessera::detail::random_words(i.linear(), 40, key);
+    const auto w = tessera::detail::random_words(first + i.linear(), 40, key);
     return tessera::detail::unit_interval(tessera::detail::join_words(w.word[0], w.word[1])) >=
            rate;
   }
@@ -61,13 +66,21 @@ struct Dropped {
 }  // namespace fn
 
 namespace detail {
-/// Returns the function of a place that drops. Throws UsageError unless 0 <= rate < 1.
-inline fn::Dropped dropped(const Dropout& drop, Where where) {
+/// Returns how many elements have one index of the first dimension.
+inline Index row_volume(const Extents& extents) {
+  Index row = 1;
+  for (int d = 1; d < extents.size(); ++d) row *= extents[d];
+  return row;
+}
+/// Returns the function of a place that drops, of rows of so many elements. Throws UsageError
+/// unless 0 <= rate < 1.
+inline fn::Dropped dropped(const Dropout& drop, Index row, Where where) {
   if (!(drop.rate >= 0 && drop.rate < 1))
     throw UsageError("dropout: the rate " + std::to_string(drop.rate) +
                          " is no probability below 1; give one of at least 0 and less than 1",
                      where);
-  return {drop.rate, 1 / (1 - drop.rate), Dropout::mixed(drop.seed ^ Dropout::mixed(drop.step))};
+  return {drop.rate, 1 / (1 - drop.rate), Dropout::mixed(drop.seed ^ Dropout::mixed(drop.step)),
+          drop.first_row * row};
 }
 }  // namespace detail
 
@@ -78,7 +91,7 @@ template <TypedTensor A> A dropout(const A& x, const Dropout& drop, Where where 
   static_assert(RealElement<typename A::value_type>,
                 "[tessera] dropout is for floating-point tensors, and this one is not; use cast "
                 "first");
-  const fn::Dropped f = detail::dropped(drop, where);
+  const fn::Dropped f = detail::dropped(drop, detail::row_volume(x.extents()), where);
   if (drop.rate == 0) return x;
   return custom_gradient([f](const A& v) { return with_saved(A(map_with_index(f, v))); },
                          [f](const A& dy) { return A(map_with_index(f, dy)); }, where)(x);

@@ -41,7 +41,7 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
       : on_(on),
         sizes_(sizes),
         options_(options),
-        drop_(dropped(options.dropout, where)),
+        drop_(dropped(options.dropout, row_volume(sizes.all), where)),
         mask_(mask),
         where_(where) {}
 

@@ -19,6 +19,7 @@ namespace tessera {
 struct RoutingDraw {
   std::uint64_t seed = 0;  ///< one for each layer
   std::int64_t step = 0;   ///< of the training
+  std::int64_t first = 0;  ///< the first token's number, where the groups are some of a batch's
   bool operator==(const RoutingDraw&) const = default;
 };
 
@@ -26,7 +27,8 @@ namespace detail {
 /// Returns a number in [0, 1) for the token that is number `token` of all groups' tokens.
 KOKKOS_INLINE_FUNCTION double routing_number(const RoutingDraw& draw, Index token) {
   const PhiloxWords of_step = random_words(draw.step, 3, draw.seed);
-  const PhiloxWords words = random_words(token, 4, join_words(of_step.word[0], of_step.word[1]));
+  const PhiloxWords words =
+      random_words(draw.first + token, 4, join_words(of_step.word[0], of_step.word[1]));
   return unit_interval(join_words(words.word[0], words.word[1]));
 }
 }  // namespace detail
