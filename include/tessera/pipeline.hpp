@@ -13,4 +13,5 @@
 #include <tessera/program/pipeline/schedules.hpp>
 #include <tessera/program/pipeline/search.hpp>
 #include <tessera/program/pipeline/simulate.hpp>
+#include <tessera/program/pipeline/stage_tracks.hpp>
 #include <tessera/show/pipeline_svg.hpp>

@@ -3,8 +3,11 @@
 // peaks are as planned, and what cannot be cut is refused in words.
 #include <doctest/doctest.h>
 
+#include <tessera/run/tracing.hpp>
+
 #include "op/texts_of.hpp"
 #include "pipeline/pipeline_case.hpp"
+#include "support/json.hpp"
 
 using namespace support;
 
@@ -151,8 +154,22 @@ TEST_CASE("pipeline: when its actions ran") {
     auto step = s.pipeline();
     REQUIRE_THAT(complaint_of([&] { (void)step.measured(); }).find("before a call has run") !=
                  std::string::npos);
+    Tracing tracing(s.own());
     (void)step(s.model, s.batches);
+    Trace trace = tracing.take();
     const PipelineRun run = step.measured();
+    const int own = s.mesh.coordinate<lines::stage>();
+    REQUIRE_THAT(trace.part.place == "stage " + std::to_string(own));
+    REQUIRE_THAT((trace.part.processes == std::vector<int>{2 * own, 2 * own + 1}));
+    trace.tracks = stage_tracks(step.schedule(), run, 5);
+    REQUIRE_THAT(trace.tracks[1].spans[0].begin == 5 + run.parts[1].spans[0].begin / 1000);
+    const std::string json = to_json(trace);
+    REQUIRE_THAT(support::is_json(json));
+    REQUIRE_THAT(support::count_of(json, "\"cat\":\"track\"") == 2 * 9);
+    REQUIRE_THAT(support::count_of(json, "\"name\":\"W2\"") == 2);
+    REQUIRE_THAT(json.find("stage 1, part 1") != std::string::npos);
+    REQUIRE_THAT(json.find("process " + std::to_string(transport->process()) + " (stage ") !=
+                 std::string::npos);
     for (std::size_t p = 0; p < 2; ++p) {
       const std::vector<PipelineSpan>& spans = run.parts[p].spans;
       REQUIRE_THAT(spans.size() == c.schedule.lists[p].size());

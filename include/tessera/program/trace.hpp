@@ -20,10 +20,28 @@
 
 namespace tessera {
 
+/// Stretches of time beside those of processes, such as what a stage of a pipeline did
+/// (program/pipeline/stage_tracks.hpp).
+struct TraceTrack {
+  struct Span {
+    std::int64_t begin = 0, end = 0;  ///< nanoseconds since the trace began
+    std::string name;
+  };
+  std::string name;
+  std::vector<Span> spans;
+};
+/// Where the mesh of a trace lies, if it is a part of another.
+struct TracedPart {
+  std::vector<int> processes;  ///< the numbers that its processes have in the whole mesh
+  std::string place;           ///< "stage 1"
+};
+
 /// The events of one process of a run, or of all processes of a simulation.
 struct Trace {
   Program program;
   std::vector<TraceEvent> events;  ///< of each process in the order in which they ended
+  std::vector<TraceTrack> tracks = {};
+  TracedPart part = {};
 };
 
 /// Returns the times of a Program on every process, as a machine model has them: an operator's
@@ -64,7 +82,8 @@ TESSERA_FUNCTION std::string explain(const TraceSummary& summary);
 
 /// Returns the trace in the Trace Event Format, which ui.perfetto.dev and chrome://tracing show: a
 /// track for each process and lane, on it layers, in these operators, in these what they did; and
-/// the calls that are under way. Source: "Trace Event Format", Google, 2016.
+/// the calls that are under way; and the tracks beside them. Source: "Trace Event Format", Google,
+/// 2016.
 TESSERA_FUNCTION std::string to_json(const Trace& trace);
 
 namespace detail {

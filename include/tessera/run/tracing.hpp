@@ -47,17 +47,36 @@ class TraceEvents final : public TraceSink {
   std::chrono::steady_clock::time_point zero_;
   std::vector<TraceEvent> events_;
 };
+
+/// Returns where a mesh lies that is a part of another.
+inline TracedPart traced_part(const DynamicMesh& mesh) {
+  TracedPart part;
+  const PartHome* const home = mesh.core()->attached<PartHome>();
+  if (home == nullptr) return part;
+  part.processes = home->members;
+  const std::shared_ptr<MeshCore> whole = whole_of(mesh.core());
+  const Coordinates at = whole->shape().coordinates(part.processes[0]);
+  const AxisSet left = home->axes.set();
+  for (int axis = 0; axis < whole->shape().rank(); ++axis)
+    if (!left.contains(axis))
+      part.place += (part.place.empty() ? "" : ", ") + std::string(whole->names()[axis]) + " " +
+                    std::to_string(at[axis]);
+  return part;
+}
 }  // namespace detail
 
 /// Traces every operator on `mesh` while it lives, and records it; take() ends it. Times count from
 /// a barrier, so that those of several processes fit together as well as the barrier ends at once.
 /// On a device a kernel's time is that of its launch, and the process waits for it in a later
 /// fence. Communication: a barrier, in no ledger. Collective over the mesh. Throws UsageError when
-/// the mesh is recorded already, or dry: there nothing takes time.
+/// the mesh is recorded already, or dry: there nothing takes time. A part of a mesh has a trace of
+/// its own, in which processes have the numbers of the whole mesh.
 class Tracing {
  public:
   explicit Tracing(const DynamicMesh& mesh, Where where = Where::here())
-      : recording_(began(mesh, where)), events_(mesh.process(), recorder(mesh).started()) {
+      : recording_(began(mesh, where)),
+        events_(mesh.process(), recorder(mesh).started()),
+        part_(detail::traced_part(mesh)) {
     recorder(mesh).trace(&events_);
   }
   Tracing(const Tracing&) = delete;
@@ -65,7 +84,7 @@ class Tracing {
   /// Throws UsageError when it has been called before.
   Trace take(Where where = Where::here()) {
     Program program = recording_.take(where);
-    return {std::move(program), events_.take()};
+    return {std::move(program), events_.take(), {}, part_};
   }
 
  private:
@@ -85,6 +104,7 @@ class Tracing {
 
   Recording recording_;
   detail::TraceEvents events_;
+  TracedPart part_;
 };
 
 }  // namespace tessera

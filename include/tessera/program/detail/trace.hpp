@@ -87,16 +87,20 @@ inline std::string micros(std::int64_t nanoseconds) {
 class TraceWriter {
  public:
   explicit TraceWriter(const Trace& trace)
-      : program_(trace.program), names_(trace.program.names()) {
+      : program_(trace.program),
+        names_(trace.program.names()),
+        part_(trace.part),
+        beside_(trace.tracks) {
     for (const TraceEvent& e : trace.events) tracks_[{e.process, e.lane}].push_back(e);
   }
 
   std::string text() {
     int named = -1;
     for (auto& [track, events] : tracks_) {
-      process_ = track.first;
+      process_ = number_of(track.first);
       lane_ = track.second;
-      if (process_ != named) name("process_name", "process " + std::to_string(process_) + place());
+      if (process_ != named)
+        name("process_name", "process " + std::to_string(process_) + place(track.first));
       named = process_;
       name("thread_name", "lane " + std::to_string(lane_));
       std::vector<Slice> slices = slices_of(events);
@@ -107,10 +111,29 @@ class TraceWriter {
         line("X", s.begin, s.name, s.category, ",\"dur\":" + micros(s.end - s.begin) + s.facts);
       under_way(events);
     }
+    write_beside();
     return std::move(out_);
   }
 
  private:
+  /// The number of the process under which the tracks beside those of processes are shown.
+  static constexpr int beside = 1 << 20;
+
+  /// Returns the number of a process in the whole mesh.
+  int number_of(int process) const {
+    return part_.processes.empty() ? process : part_.processes[static_cast<std::size_t>(process)];
+  }
+  void write_beside() {
+    process_ = beside;
+    for (lane_ = 0; lane_ < static_cast<int>(beside_.size()); ++lane_) {
+      const TraceTrack& track = beside_[static_cast<std::size_t>(lane_)];
+      if (lane_ == 0) name("process_name", "tracks");
+      name("thread_name", track.name);
+      for (const TraceTrack::Span& s : track.spans)
+        line("X", s.begin, s.name, "track", ",\"dur\":" + micros(s.end - s.begin));
+    }
+  }
+
   struct Slice {
     std::int64_t begin, end;
     std::string name;
@@ -131,12 +154,12 @@ class TraceWriter {
   std::string track() const {
     return ",\"pid\":" + std::to_string(process_) + ",\"tid\":" + std::to_string(lane_);
   }
-  /// Returns " (data 1, model 0)".
-  std::string place() const {
-    const Coordinates at = program_.mesh.coordinates(process_);
-    std::string text;
+  /// Returns " (data 1, model 0)" of a process of the trace's own mesh.
+  std::string place(int process) const {
+    const Coordinates at = program_.mesh.coordinates(process);
+    std::string text = part_.place.empty() ? "" : " (" + part_.place;
     for (int axis = 0; axis < program_.mesh.rank(); ++axis)
-      text += (axis == 0 ? " (" : ", ") +
+      text += (text.empty() ? " (" : ", ") +
               (axis < names_.size() ? std::string(names_[axis]) : std::to_string(axis)) + " " +
               std::to_string(at[axis]);
     return text.empty() ? text : text + ")";
@@ -217,6 +240,8 @@ class TraceWriter {
 
   const Program& program_;
   AxisNames names_;
+  const TracedPart& part_;
+  const std::vector<TraceTrack>& beside_;
   std::map<std::pair<int, int>, std::vector<TraceEvent>> tracks_;
   int process_ = 0;
   int lane_ = 0;
@@ -235,7 +260,7 @@ inline std::string nanoseconds_text(std::int64_t nanoseconds) {
 }  // namespace detail
 
 TESSERA_FUNCTION Trace simulated_trace(const Program& program, const Machine& machine) {
-  Trace trace{program, {}};
+  Trace trace{program, {}, {}, {}};
   const int processes = program.mesh.processes();
   detail::Clocks clocks(program.mesh);
   std::vector<TraceEvent> parts(static_cast<std::size_t>(processes));
