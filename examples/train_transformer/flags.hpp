@@ -23,6 +23,12 @@ inline constexpr const char* usage =
   --mesh DxM          processes that split data x model (near square)
   --split HOW         how the model is split: batch, tensors or shards; chosen: as one of them, and what a step
                       makes between its weights as sends least (batch)
+  --stages N          parts of the layers, each on processes of its own, of which --mesh names those of
+                      one part; micro-batches go through them (0: all layers on all processes)
+  --schedule HOW      gpipe, 1f1b, interleaved, zero-bubble, zero-bubble-v, or a file with a line for each
+                      part, such as 0F0,0F1,0B0,0B1 (1f1b). A part has one stage, of zero-bubble-v two, and of
+                      interleaved as many as --mesh leaves processes for (two without it)
+  --micro-batches N   of which a batch consists (four for each part, at most its rows)
   --update HOW        who updates a weight that several have: replicated, sharded or cheapest (cheapest)
   --context N         characters the model sees (64)      --embed N   width of the model (128)
   --heads N           of attention (4)                    --layers N  (2)
@@ -51,6 +57,8 @@ struct Flags {
   std::string save, resume, log, trace;
   support::MeshFlag mesh;
   Sizes sizes;
+  std::string schedule = "1f1b";
+  Index stages = 0, micro_batches = 0;  ///< 0: none; as the schedule likes
   Index steps = 1300, sample = 300, save_every = 0, measure = 100, memory = 0;
   double rate = 5e-3, decay = 0.05, clip = 1;
   bool eager = false, dry = false, help = false;
@@ -82,6 +90,9 @@ inline Flags read_flags(const std::vector<std::string>& words) {
       .positive("--lr", flags.rate)
       .from_zero("--decay", flags.decay)
       .from_zero("--clip", flags.clip)
+      .whole("--stages", flags.stages)
+      .count("--micro-batches", flags.micro_batches)
+      .text("--schedule", flags.schedule)
       .text("--text", flags.text)
       .text("--save", flags.save)
       .text("--resume", flags.resume)
@@ -91,6 +102,21 @@ inline Flags read_flags(const std::vector<std::string>& words) {
       .one_of("--update", flags.update, {"replicated", "sharded", "cheapest"})
       .mesh("--mesh", flags.mesh);
   table.read(words);
+  const auto refuse = [](const std::string& why) { throw tessera::UsageError(why); };
+  if (flags.stages > 1000)
+    refuse("--stages is given " + std::to_string(flags.stages) + "; give at most 1000");
+  if (flags.stages == 0 && (flags.micro_batches > 0 || flags.schedule != "1f1b"))
+    refuse(
+        "--schedule and --micro-batches say how a batch goes through stages, and there are none; "
+        "give --stages too");
+  if (flags.stages > 0 && flags.split == "chosen")
+    refuse(
+        "--split chosen chooses the shardings of a step on one mesh, and --stages divides it among "
+        "parts; give batch, tensors or shards");
+  if (flags.stages > 0 && flags.memory > 0)
+    refuse(
+        "--memory chooses layers of a step on one mesh, and --stages divides it among parts; give "
+        "more stages, or a schedule that holds fewer micro-batches");
   return flags;
 }
 

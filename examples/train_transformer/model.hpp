@@ -117,16 +117,22 @@ template <class U> struct Model {
 };
 
 /// Whether, and at which step, elements are dropped and second experts drawn; none: not in
-/// training.
+/// training. Rows that are a part of a batch say which of its rows is their first.
 struct Turn {
   Index step = 0;
   bool training = true;
+  Index first_row = 0;
 };
 
 template <class U>
 using Activations = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
 template <class U> using Ids = typename U::template Of<Id, logical::batch, logical::sequence>;
 template <class U> using Scalar = typename U::template Tensor<>;
+
+inline Dropout dropout_of(const Sizes& n, const Turn& turn) {
+  return {turn.training ? n.dropout : 0, n.seed, static_cast<std::uint64_t>(turn.step),
+          turn.first_row};
+}
 
 /// Looks at where tokens go, and sees nothing.
 struct Unseen {
@@ -142,9 +148,7 @@ std::tuple<Activations<U>, std::optional<Scalar<U>>> after_block(const Block<U>&
                                                                  std::uint64_t number,
                                                                  const See& see) {
   using X = Activations<U>;
-  const Dropout drop =
-      Dropout{turn.training ? n.dropout : 0, n.seed, static_cast<std::uint64_t>(turn.step)}.at(
-          number);
+  const Dropout drop = dropout_of(n, turn).at(number);
   const auto seen = layer_norm(block.attention_norm, x);
   const X first = x + dropout(attention(block.attention, seen, seen,
                                         {.causal = true, .dropout = drop.at(0), .block = n.block}),
@@ -152,9 +156,11 @@ std::tuple<Activations<U>, std::optional<Scalar<U>>> after_block(const Block<U>&
   const X given = layer_norm(block.second_norm, first);
   if (const auto* dense = std::get_if<FeedForward<U>>(&block.second))
     return {first + dropout(feed_forward(*dense, given, fn::Gelu{}), drop.at(2)), std::nullopt};
-  const auto made = mixture_of_experts(
-      given, *std::get_if<Experts<U>>(&block.second),
-      {.capacity_factor = n.capacity, .draw = {n.seed + number, turn.step}}, fn::Gelu{});
+  const auto made =
+      mixture_of_experts(given, *std::get_if<Experts<U>>(&block.second),
+                         {.capacity_factor = n.capacity,
+                          .draw = {n.seed + number, turn.step, turn.first_row * x.extent(1)}},
+                         fn::Gelu{});
   see(made.gating);
   return {first + dropout(made.output, drop.at(2)), made.gating.auxiliary_loss};
 }
@@ -164,8 +170,7 @@ std::tuple<Activations<U>, std::optional<Scalar<U>>> after_block(const Block<U>&
 template <class U, class See = Unseen>
 auto scores(const Model<U>& model, const Ids<U>& ids, const Sizes& n, const Turn& turn,
             const See& see = {}) {
-  const auto drop =
-      Dropout{turn.training ? n.dropout : 0, n.seed, static_cast<std::uint64_t>(turn.step)};
+  const Dropout drop = dropout_of(n, turn);
   Activations<U> x = [&] {
     const Layer scope(ids, "embedding");
     return dropout(

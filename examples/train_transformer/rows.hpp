@@ -7,7 +7,9 @@
 ///     Rows held = rows_from(text.held_out(), {0, 64, 128}, 128);
 ///
 /// Laws: the same text, seed and step give the same rows.
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "../support/text.hpp"
@@ -32,6 +34,41 @@ inline Rows rows_from(const std::vector<std::int32_t>& text, const std::vector<I
     rows.next.insert(rows.next.end(), begin + 1, begin + length + 1);
   }
   return rows;
+}
+
+/// Returns rows number `begin` to `end` - 1 of rows of `length` characters.
+inline Rows some_of(const Rows& rows, Index begin, Index end, Index length) {
+  const auto part = [&](const std::vector<std::int32_t>& all) {
+    return std::vector<std::int32_t>(all.begin() + begin * length, all.begin() + end * length);
+  };
+  return {part(rows.ids), part(rows.next), end - begin};
+}
+
+/// Returns the mean loss of text that was held out: of each character, with half a row before it at
+/// least, but for the first. `nats` returns the sum of the losses of rows, each times what is
+/// counted of it: 1 or 0.
+inline double held_out_mean(
+    const std::vector<std::int32_t>& text, Index length, Index batch, Index most_rows,
+    const std::function<double(const Rows&, const std::vector<float>&)>& nats) {
+  const Index half = (length + 1) / 2;
+  const Index rows = (static_cast<Index>(text.size()) - 1 - length) / half + 1;
+  const Index stride = half * std::max(Index{1}, tessera::ceil_div(rows, most_rows));
+  double sum = 0;
+  Index count = 0;
+  for (Index begin = 0; begin + length < static_cast<Index>(text.size());) {
+    std::vector<Index> places;
+    std::vector<float> counted;
+    for (; static_cast<Index>(places.size()) < batch &&
+           begin + length < static_cast<Index>(text.size());
+         begin += stride) {
+      places.push_back(begin);
+      for (Index i = 0; i < length; ++i)
+        counted.push_back(begin == 0 || i >= length - half ? 1.0F : 0.0F);
+      count += begin == 0 ? length : half;
+    }
+    sum += nats(rows_from(text, places, length), counted);
+  }
+  return count > 0 ? sum / static_cast<double>(count) : 0;
 }
 
 /// Returns `count` rows at places drawn for this seed and step.

@@ -49,8 +49,10 @@ inline std::string digest_of(const support::Text& text) {
 template <class U> class Trainer {
  public:
   Trainer(const ProcessMesh<Grid>& mesh, const Flags& flags)
+      : Trainer(born(mesh, flags.sizes), flags) {}
+  Trainer(Model<U> weights, const Flags& flags)
       : n_(flags.sizes),
-        weights_(born(mesh, n_)),
+        weights_(std::move(weights)),
         optimizer_(AdamW{.rate = WarmupCosine{.peak = flags.rate,
                                               .warmup = flags.steps / 20 + 1,
                                               .steps = flags.steps + 1,
@@ -71,35 +73,35 @@ template <class U> class Trainer {
     return std::get<1>(run.value);
   }
 
-  /// Returns the mean loss of text that was held out: of each character, with half a row before it
-  /// at least, but for the first.
+  /// Improves the weights by their gradient.
+  void improve(const Model<U>& gradient) { optimizer_.step(weights_, gradient); }
+
+  /// Returns the mean loss of text that was held out, as held_out_mean() counts it.
   double held_out_loss(const ProcessMesh<Grid>& mesh, const std::vector<std::int32_t>& text,
                        Index most_rows) const {
-    const Index length = n_.context, half = (length + 1) / 2;
-    const Index rows = (static_cast<Index>(text.size()) - 1 - length) / half + 1;
-    const Index stride = half * max_of(Index{1}, ceil_div(rows, most_rows));
-    double nats = 0;
-    Index count = 0;
-    for (Index begin = 0; begin + length < static_cast<Index>(text.size());) {
-      std::vector<Index> places;
-      for (; static_cast<Index>(places.size()) < n_.batch &&
-             begin + length < static_cast<Index>(text.size());
-           begin += stride)
-        places.push_back(begin);
-      const Batch<U> batch(mesh, rows_from(text, places, length), length);
-      const auto [out, auxiliary] = scores(weights_, batch.ids, n_, {0, false});
-      const auto all = to_host(cross_entropy(out, batch.next));
-      for (Index row = 0; row < all.extents[0]; ++row)
-        for (Index i = places[static_cast<std::size_t>(row)] == 0 ? 0 : length - half; i < length;
-             ++i, ++count)
-          nats += static_cast<double>(all(row, i));
-    }
-    return count > 0 ? nats / static_cast<double>(count) : 0;
+    return held_out_mean(
+        text, n_.context, n_.batch, most_rows,
+        [&](const Rows& rows, const std::vector<float>& counted) {
+          const Batch<U> batch(mesh, rows, n_.context);
+          const auto [out, auxiliary] = scores(weights_, batch.ids, n_, {0, false});
+          const auto all = to_host(cross_entropy(out, batch.next));
+          double nats = 0;
+          for (std::size_t i = 0; i < counted.size(); ++i)
+            nats += static_cast<double>(all.values[i]) * static_cast<double>(counted[i]);
+          return nats;
+        });
+  }
+
+  /// Returns the probabilities of the characters that come after one row.
+  std::vector<double> next_character(const ProcessMesh<Grid>& mesh, const Rows& row) const {
+    const Index k = n_.context;
+    const auto [out, auxiliary] = scores(weights_, Batch<U>(mesh, row, k).ids, n_, {0, false});
+    const auto p = to_host(softmax<"bsv", 'v'>(slice<1>(out, {k - 1}, {k})));
+    return {p.values.begin(), p.values.end()};
   }
 
   /// Communication, errors: as write_checkpoint.
-  void save(const ProcessMesh<Grid>& mesh, const std::string& path, Index step,
-            const std::string& text) {
+  void save(const DynamicMesh& mesh, const std::string& path, Index step, const std::string& text) {
     CheckpointFacts facts = optimizer_.facts();
     facts["step"] = std::to_string(step);
     facts["seed"] = std::to_string(n_.seed);
@@ -107,7 +109,7 @@ template <class U> class Trainer {
     write_checkpoint(mesh, path, saved(), facts);
   }
   /// Returns the step that was written. Throws UsageError for a run of other data.
-  Index resume(const ProcessMesh<Grid>& mesh, const std::string& path, const std::string& text) {
+  Index resume(const DynamicMesh& mesh, const std::string& path, const std::string& text) {
     Saved read = saved();
     const CheckpointFacts facts = read_checkpoint(mesh, path, read);
     const auto require = [&](const char* key, const std::string& own, const char* way_out) {
