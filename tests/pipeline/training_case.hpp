@@ -8,8 +8,8 @@
 ///
 /// A task says what is trained: Model and Batch; make(parameters); batch_on(first, last, m), the
 /// m-th micro-batch with what is read first on one part and the rest on another; loss(model,
-/// batch); map(stages) and stage_of(path, stages); and update(model), a function of weights and
-/// gradients, in stages and on one part.
+/// batch); map(stages) and stage_of(path, stages); and update_in_stages(model) and update(model),
+/// for one part, which return functions of weights and gradients.
 #include <cmath>
 #include <memory>
 #include <string>
