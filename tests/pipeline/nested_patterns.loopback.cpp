@@ -178,9 +178,9 @@ TEST_CASE("pipeline: the blog's nested patterns on 4x4: the plan, and its payloa
   // split are then split by Y: the four replicas of a block share its sending to three others.
   const Index embedding = 2 * (2 * but_own(rows) + but_own(rows));
   // The state moves on along X; tokens go to the experts along Y, and come back; what the last
-  // stage has made is gathered along X.
+  // stage has made is sent to all others along X.
   const auto stages = [&](Index of_state) {
-    return turns * (of_state + 2 * but_own(buffers)) + 2 * but_own(n.micro_batches * of_state);
+    return turns * (of_state + 2 * but_own(buffers)) + n.micro_batches * of_state;
   };
   const Index softmax = but_own(rows) +                         // rows by X again
                         3 * 2 * but_own(rows / n.layer.embed);  // sums over the vocabulary

@@ -90,8 +90,8 @@ struct RoundAt {
 };
 
 /// Returns a slice of the first dimension.
-template <class A> A rows_of(const A& x, Index begin, Index end) {
-  return A(slice<0>(x, {begin}, {end}));
+template <class Y, TypedTensor A> Y rows_of(const A& x, Index begin, Index end) {
+  return Y(slice<typename Y::spec, NoContract, 0>(x, {begin}, {end}));
 }
 /// Returns tensors one behind the other along the first dimension, a few at a time.
 template <class A> A behind_each_other(std::vector<A> parts) {
@@ -121,21 +121,25 @@ X run_shifted(const F& f, const X& x, const ShiftedTurns& turns) {
   extents[0] = stages;
   const ProcessMesh<typename X::mesh_type> mesh(x.core().mesh());
   State state = zeros<State>(mesh, extents);
-  std::vector<State> made;  // by the last stage, at each turn from stages - 1 on
+  std::vector<State> again;  // what begins another round, in the order in which it has ended one
+  std::vector<X> made;
   for (Index turn = 0; turn < turns.count(); ++turn) {
     const State first = [&] {
       if (turn >= period && turns.under_way(turn, 0))  // it has ended a round before
-        return std::exchange(made[static_cast<std::size_t>(turn - period)], State());
+        return std::exchange(again[static_cast<std::size_t>(turn - period)], State());
       const Index next = min_of(turn, turns.micro_batches - 1);  // or no stage reads it
-      return State(reshard<typename State::spec>(rows_of(x, next, next + 1)));
+      return rows_of<State>(x, next, next + 1);
     }();
     const State moved =
-        stages == 1 ? first : State(concatenate<0>(first, rows_of(state, 0, stages - 1)));
+        stages == 1 ? first : State(concatenate<0>(first, rows_of<State>(state, 0, stages - 1)));
     state = State(f(turn, State(map_with_index(UnderWayAt{turn, turns}, moved))));
-    if (turn >= stages - 1) made.push_back(rows_of(state, stages - 1, stages));
+    const Index began = turn - (stages - 1);  // of what the last stage has made
+    if (began >= (turns.rounds - 1) * period)
+      made.push_back(rows_of<X>(state, stages - 1, stages));
+    else if (began >= 0)
+      again.push_back(rows_of<State>(state, stages - 1, stages));
   }
-  made.erase(made.begin(), made.end() - static_cast<std::ptrdiff_t>(turns.micro_batches));
-  return reshard<typename X::spec>(State(behind_each_other(std::move(made))));
+  return behind_each_other(std::move(made));
 }
 
 inline void require_turns(const ShiftedTurns& turns, Where where) {
@@ -167,8 +171,9 @@ inline DynamicTensor weights_of_rounds(const DynamicTensor& w, const DynamicTens
 /// ...); f(weights, s) returns what each stage i makes of its own s[i]: s and the result are
 /// (stages, ...), split over the axis `Stage`, which may have another number of processes. Before
 /// the first and after the last micro-batch a stage computes with zeros. Communication: that of f,
-/// and a turn's exchange of a stage's state with its neighbour. Collective over the mesh. Throws
-/// UsageError for fewer than one stage or micro-batch, and what f throws.
+/// a turn's exchange of a stage's state with its neighbour, and a broadcast of what the last one
+/// makes. Collective over the mesh. Throws UsageError for fewer than one stage or micro-batch, and
+/// what f throws.
 template <class Stage, class F, class W, TypedTensor X>
 X shifted(const F& f, const W& weights, const X& x, Index stages, Where where = Where::here()) {
   const detail::ShiftedTurns turns{x.extents()[0], stages, 1};
@@ -181,9 +186,10 @@ X shifted(const F& f, const W& weights, const X& x, Index stages, Where where = 
 /// is a tree of tensors (rounds, stages, ...): those of stage round * stages + place. f is called
 /// as shifted calls it, with weights (1, stages, ...), each place's of its own round. Fewer
 /// micro-batches than stages wait for each other at the end of a round. Communication: that of f,
-/// and a turn's exchange of a stage's state with its neighbour; none for weights that are whole
-/// along rounds. Collective over the mesh. Throws UsageError for fewer than one stage, round or
-/// micro-batch, ShapeError for a weight of other extents, and what f throws.
+/// a turn's exchange of a stage's state with its neighbour, and a broadcast of what the last one
+/// makes; none for weights that are whole along rounds. Collective over the mesh. Throws UsageError
+/// for fewer than one stage, round or micro-batch, ShapeError for a weight of other extents, and
+/// what f throws.
 template <class Stage, class F, class W, TypedTensor X>
 X shifted_in_rounds(const F& f, const W& weights, const X& x, Index stages, Index rounds,
                     Where where = Where::here()) {
