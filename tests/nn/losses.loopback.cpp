@@ -36,6 +36,27 @@ struct CrossEntropyCase {
   }
 };
 
+struct SmoothedCase : CrossEntropyCase {
+  static constexpr const char* name = "smoothed cross-entropy with z";
+  template <class X, class U> static auto run(const std::tuple<X, Mark<U>>& given) {
+    const auto mesh = mesh_of(std::get<0>(given));
+    return cross_entropy(std::get<0>(given), from_function<TokenIds<U>>(mesh, {5, 4}, Ids{11}),
+                         {.smoothing = 0.2, .z = 0.3});
+  }
+  static std::vector<double> loops(const Values& v) {
+    std::vector<double> losses;
+    for (std::size_t i = 0; i < 20; ++i) {
+      double total = 0, sum = 0;
+      for (std::size_t k = 0; k < 11; ++k) total += std::exp(v[0][i * 11 + k]);
+      total = std::log(total);
+      for (std::size_t k = 0; k < 11; ++k) sum += total - v[0][i * 11 + k];
+      const double hit = total - v[0][i * 11 + (i * 7 + 3 + i / 4) % 11];
+      losses.push_back(0.8 * hit + 0.2 * sum / 11 + 0.3 * total * total);
+    }
+    return losses;
+  }
+};
+
 /// Batch norm by loops, of rows of `n` channels.
 std::vector<double> batch_norm_loops(const std::vector<double>& x, const std::vector<double>& scale,
                                      const std::vector<double>& bias) {
@@ -102,6 +123,7 @@ struct ConvolutionCase {
 
 TEST_CASE("losses and batch norm equal plain loops, and gradients differences, under all rules") {
   check_layer<CrossEntropyCase>();
+  check_layer<SmoothedCase>();
   check_layer<BatchNormCase>();
   check_layer<ConvolutionCase>();
 }
