@@ -33,7 +33,14 @@ struct Block {
   Index bytes = 0;
   void* data = nullptr;      ///< aligned to arena_alignment; null when empty or dry
   bool shared = false;       ///< lies in the node's shared memory
-  std::uint64_t serial = 0;  ///< its number among the arena's blocks, counted from 1
+  std::uint64_t serial = 0;  ///< its number among the blocks that count together, from 1
+};
+
+/// The bytes charged for blocks of several arenas.
+struct ChargedTogether {
+  Index now = 0;
+  Index peak = 0;            ///< the most since the start or the last reset
+  std::uint64_t serial = 0;  ///< of the latest block
 };
 
 /// Not for several threads at once. Communication: none, ever.
@@ -77,9 +84,11 @@ class Arena {
       block.data = address(block.offset);
       block.shared = block.offset < shared_bytes_;
     }
-    block.serial = ++serial_;
+    block.serial = ++together_->serial;
     in_use_ += charge;
     if (in_use_ > peak_) peak_ = in_use_;
+    together_->now += charge;
+    together_->peak = max_of(together_->peak, together_->now);
     return block;
   }
 
@@ -98,6 +107,7 @@ class Arena {
     if (block.bytes > 0 && !closed_) {
       const Index charge = arena_charge(block.bytes);
       in_use_ -= charge;
+      together_->now -= charge;
       if (block.offset >= 0) free_.give(block.offset, charge, lanes);
     }
     block = {};
@@ -106,11 +116,15 @@ class Arena {
   bool dry() const { return source_ == nullptr; }
   /// Returns the bytes charged for the blocks now given out.
   Index in_use() const { return in_use_; }
-  /// Returns the serial of the latest block; 0 before the first.
-  std::uint64_t serial() const { return serial_; }
+  /// Returns the serial of the latest block of the arenas that count together; 0 before the first.
+  std::uint64_t serial() const { return together_->serial; }
   /// Returns the maximum of in_use() since the start or the last reset_peak().
   Index peak() const { return peak_; }
   void reset_peak() { peak_ = in_use_; }
+  /// Counts its blocks, of which there are none yet, with those of another arena.
+  void count_with(const Arena& other) { together_ = other.together_; }
+  /// Returns what is charged for the blocks of all arenas that count together.
+  ChargedTogether& together() { return *together_; }
   /// Returns the bytes of memory held, in blocks or free.
   Index capacity() const { return capacity_; }
   /// Returns the bytes of shared memory.
@@ -121,6 +135,7 @@ class Arena {
   void close() {
     if (closed_) return;
     closed_ = true;
+    together_->now -= in_use_;
     if (!chunks_.empty()) wait_for(~LaneSet{0});
     free_.clear();
     for (const Chunk& chunk : chunks_)
@@ -220,7 +235,7 @@ class Arena {
   Index capacity_ = 0;
   Index in_use_ = 0;
   Index peak_ = 0;
-  std::uint64_t serial_ = 0;
+  std::shared_ptr<ChargedTogether> together_ = std::make_shared<ChargedTogether>();
   bool closed_ = false;
 };
 }  // namespace tessera::detail

@@ -51,6 +51,7 @@ class Tape final : public Taker, public ViewWatch {
   Tape* tape() override { return this; }
   TESSERA_FUNCTION void pin(const TensorCore& x, const OpenSharding& to, Where where) override;
   Taker* beneath() override { return outer_; }
+  Taker* lister() override { return outer_ == nullptr ? nullptr : outer_->lister(); }
   void record_stated(const GradientBack& back, const TensorCore& x, const TensorCore& y,
                      CallSite site, Stated stated) override {
     record(back, {x}, {y}, {}, site, stated);

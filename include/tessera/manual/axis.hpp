@@ -59,7 +59,7 @@ template <class... X, TypedTensor A> auto varying(const A& x, Where where = Wher
     using M = detail::ManualOf<typename Checked::W, Checked::Facts::named.bits,
                                (Checked::varies | Checked::axes).bits, Checked::unfinished.bits>;
     return ShardedTensor<typename A::value_type, M, typename A::spec>(
-        detail::as_varying(detail::settled(x.core(), {"varying", where}), Checked::axes));
+        detail::seen_varying(x.core(), Checked::axes, {"varying", where}));
   } else {
     return detail::Unknown<A>();
   }

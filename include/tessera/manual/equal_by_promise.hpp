@@ -7,8 +7,9 @@
 ///     const auto same = equal_by_promise<model>(y);
 ///
 /// Laws: where processes compare what they call (Check::communicating, TESSERA_CHECK), the bits are
-/// compared, and other values are an error on every process; elsewhere nothing is, and a broken
-/// promise gives results that differ. The gradient is shared by the processes, each a part of it.
+/// compared, and other values are an error on every process; elsewhere, and where a compiled
+/// function or async makes the values later, nothing is, and a broken promise gives results that
+/// differ. The gradient is shared by the processes, each a part of it.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -44,7 +45,8 @@ struct OneDigest {
 /// Communication: an all-gather of one number of each process. Collective over the whole mesh.
 inline void require_equal(const TensorCore& x, AxisSet axes, CallSite site) {
   const std::shared_ptr<MeshCore> whole = whole_of(x.mesh(), site.where);
-  if (whole->dry() || whole->check() < Check::communicating) return;
+  const bool later = x.storage()->promised() || lister_of_thread() != nullptr;
+  if (whole->dry() || whole->check() < Check::communicating || later) return;
   use_element<std::int64_t>();
   const TakenBy none(nullptr);  // numbers of the host
   AxisList all;

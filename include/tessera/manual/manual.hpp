@@ -140,7 +140,7 @@ template <class F, class... X> class ManualFunction {
 /// Communication: what f calls; collectives by an axis's name communicate between the processes of
 /// the mesh, other operators within the part that is left. Collective over the mesh: every process
 /// calls the same collectives in the same order. Throws ShapeError where a dimension is split over
-/// a named axis unevenly, UsageError inside async and compiled functions.
+/// a named axis unevenly.
 template <class... X, class F> auto manual(F&& f, Where where = Where::here()) {
   return detail::ManualFunction<std::decay_t<F>, X...>(std::forward<F>(f), where);
 }

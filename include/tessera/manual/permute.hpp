@@ -11,6 +11,7 @@
 /// int size)` says where the value of coordinate `from` goes; -1: nowhere. Who gets none has zeros.
 ///
 /// Laws: no coordinate gets two values; the gradient goes the way back.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 
 #include <tessera/kernel/fill.hpp>
 #include <tessera/manual/detail/over_axes.hpp>
+#include <tessera/op/create/create.hpp>
 #include <tessera/plan/op/move/between_parts.hpp>
 
 namespace tessera {
@@ -74,17 +76,22 @@ std::vector<int> sources_of(int size, std::string_view axis, Where where) {
   return from;
 }
 
+template <class T> MapKernel zeros_kernel() {
+  static const T zero{};
+  return FillRunner<T>::kernel(zero);
+}
+
 /// Moves the blocks of x, a tensor of a part, along an axis of the whole mesh, to each coordinate
 /// that of from[c]. The gradient goes the way back.
 inline TensorCore permuted(const TensorCore& x, int axis, const std::vector<int>& from,
-                           CallSite site) {
+                           const MapKernel& zeros, CallSite site) {
   const std::shared_ptr<MeshCore> whole = whole_of(x.mesh(), site.where);
-  const auto back = [axis, from, label = std::string(site.label),
+  const auto back = [axis, from, zeros, label = std::string(site.label),
                      where = site.where](const std::vector<TensorCore>& g) {
     std::vector<int> home(from.size(), -1);
     for (std::size_t c = 0; c < from.size(); ++c)
       if (from[c] >= 0) home[static_cast<std::size_t>(from[c])] = static_cast<int>(c);
-    return std::vector<TensorCore>{permuted(g[0], axis, home, {label, where, Contract{}})};
+    return std::vector<TensorCore>{permuted(g[0], axis, home, zeros, {label, where, Contract{}})};
   };
   const auto move = [&] {
     const TensorDesc seen = outer_desc(x.desc(), axes_in_whole(*x.mesh()),
@@ -99,9 +106,12 @@ inline TensorCore permuted(const TensorCore& x, int axis, const std::vector<int>
       after.push_back(at[axis] >= 0 ? block(seen.extents, seen.sharding, whole->shape(), at)
                                     : none);
     }
-    const TensorCore result = TensorCore::make(x.mesh(), x.desc(), site.where);
     const int own = whole->coordinates()[axis];
-    if (from[static_cast<std::size_t>(own)] < 0 && result.memory() != nullptr)
+    const bool listed = lister_of_thread() != nullptr;  // where all processes list the same
+    const bool all = std::count(from.begin(), from.end(), -1) == 0;
+    const TensorCore result = listed && !all ? create(x.mesh(), x.desc(), zeros, site)
+                                             : landing(x.mesh(), x.desc(), site);
+    if (!listed && from[static_cast<std::size_t>(own)] < 0 && result.memory() != nullptr)
       fill_zeros(result.data(), TensorCore::local_bytes(*x.mesh(), x.desc()));
     result.storage()->set_varies(x.storage()->varies());
     const TensorDesc anywhere{x.type(), seen.extents, Sharding::replicated(seen.rank())};
@@ -110,7 +120,7 @@ inline TensorCore permuted(const TensorCore& x, int axis, const std::vector<int>
     const ops::BetweenParts operation{ops::Memory::in_boxes(before, whole->shape().processes()),
                                       ops::Memory::in_boxes(after, whole->shape().processes())};
     run({operation, {&source}, site, {.into = &target}});
-    result.storage()->set_history(target.storage()->history());
+    if (!listed) result.storage()->set_history(target.storage()->history());
     return result;
   };
   return beside_tapes(x, back, site, move);
@@ -138,7 +148,7 @@ auto permute_over(const A& x, const CallOptions& call = Where::here()) {
     return Y(detail::permuted(
         finished, axis,
         detail::sources_of<Permutation>(whole->shape()[axis], whole->names()[axis], site.where),
-        site));
+        detail::zeros_kernel<typename A::value_type>(), site));
   } else {
     return detail::Unknown<A>();
   }

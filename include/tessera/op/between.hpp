@@ -18,6 +18,7 @@
 #include <tessera/op/reshard.hpp>
 #include <tessera/plan/op/move/between.hpp>
 #include <tessera/plan/op/move/between_parts.hpp>
+#include <tessera/run/whole_view.hpp>
 #include <tessera/tensor/part_core.hpp>
 
 namespace tessera {
@@ -128,9 +129,10 @@ inline void reshard_between_parts(const TensorCore& x, const TensorCore& result,
   // The whole mesh sees the blocks as memory that each of its processes has, or has not.
   const auto seen = [&](const TensorCore& one) {
     const Extents extents = one.rank() > 0 ? one.extents() : Extents{1};
-    return TensorCore{whole,
-                      {one.type(), extents, Sharding::replicated(extents.size())},
-                      std::make_shared<Storage>(one.storage())};
+    const TensorDesc desc{one.type(), extents, Sharding::replicated(extents.size())};
+    const TensorCore there = seen_on(one, whole, desc, one.storage()->varies(), site);
+    there.storage()->forget();  // processes of other parts have none
+    return there;
   };
   const std::vector<Box> before = boxes_in_whole(finished, *whole),
                          after = boxes_in_whole(result, *whole);
@@ -176,9 +178,9 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
   const TensorDesc desc{x.type(), x.extents(), to};
   if (site.into != nullptr) require_there(*site.into, other, desc, site);
   const auto destination = [&] {
-    const TensorCore result = site.into != nullptr ? *site.into : on_process(*other, site, [&] {
-      return TensorCore::make(other, desc, site.where);
-    });
+    const TensorCore result =
+        site.into != nullptr ? *site.into
+                             : on_process(*other, site, [&] { return landing(other, desc, site); });
     site.into = nullptr;
     return result;
   };

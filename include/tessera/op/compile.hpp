@@ -17,6 +17,10 @@
 /// operators and returns them, and does not look at their elements: value, to_host, files and views
 /// are for before and after. What it captures and what it is given is read when the list runs.
 ///
+/// Its operators may be on several meshes of one world: parts of a mesh, the mesh, and meshes over
+/// the same processes; it may move tensors between them (op/between.hpp) and call manual functions.
+/// Every process lists all of them, and does what it takes part in; the Program names the parts.
+///
 /// Laws: the results are those of the function alone; each tensor ends with the last operator that
 /// reads it; a Program of a structure is made once.
 #include <algorithm>
@@ -51,7 +55,7 @@ template <class F> class Compiled {
   operator()(A&&... arguments) {
     using Result = std::invoke_result_t<F&, A...>;
     if (detail::taker_of_thread != nullptr) return f_(std::forward<A>(arguments)...);
-    detail::Listing calls;
+    detail::Listing calls(detail::ListsOn::one_world);
     const auto listed = [&]() -> Result {
       const detail::TakenBy scope(&calls);
       const detail::ChosenOnThread chosen(options_.choose.has_value());
@@ -119,8 +123,8 @@ template <class F> std::string explain(const Compiled<F>& compiled) {
 /// returns; its operators run together. Communication: none now; a call's is that of its Program,
 /// which program() has, and no more than f's own. Collective over the mesh are its calls. Throws
 /// nothing now; a call throws what f's operators throw, and UsageError where f reads a tensor's
-/// elements or refreshes a halo tensor, MeshError for tensors of two meshes, MismatchError where
-/// one process alone has a new structure.
+/// elements or refreshes a halo tensor, MeshError for meshes over other processes, MismatchError
+/// where one process alone has a new structure.
 template <class F>
 Compiled<std::decay_t<F>> compile(F&& f, const CompileOptions& options = {},
                                   Where where = Where::here()) {

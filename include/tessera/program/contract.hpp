@@ -39,10 +39,14 @@ struct Over {
   constexpr bool speaks_of(const Step& s) const {
     return s.communicates() && (any_collective || s.collective == collective);
   }
-  /// The step's group spans no other axes than these.
-  constexpr bool holds(const Step& s) const { return speaks_of(s) && (s.group - axes).empty(); }
+  /// The step's group, `group` on the program's mesh, spans no other axes than these.
+  constexpr bool holds(const Step& s, AxisSet group) const {
+    return speaks_of(s) && (group - axes).empty();
+  }
   /// The step's group spans one of these axes.
-  constexpr bool touches(const Step& s) const { return speaks_of(s) && !(s.group & axes).empty(); }
+  constexpr bool touches(const Step& s, AxisSet group) const {
+    return speaks_of(s) && !(group & axes).empty();
+  }
 };
 
 namespace detail {

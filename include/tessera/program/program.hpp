@@ -47,6 +47,7 @@ struct ProgramEntry {
   Contract contract{};      ///< what the call accepts
   int meanwhile = 0;        ///< operators that run while it is under way
   std::int64_t hidden = 0;  ///< picoseconds of its cost that they hide
+  int part = 0;             ///< in Program::parts(), where there are several
 };
 
 /// One tensor that an operator read or made.
@@ -58,9 +59,34 @@ struct ProgramTensor {
   int last = 0;  ///< the last operator that began while it was alive; the number of operators when
                  ///< it outlived the recording
   bool adopted = false;  ///< its memory is the application's, or that of another tensor
+  int part = 0;          ///< in Program::parts(), where there are several
+  bool seen = false;     ///< it is a tensor of other parts, too, in the same memory
+  /// Its memory is there when the operator that makes it begins: a move's, which goes to it.
+  bool awaits = false;
+  /// Returns the first operator that begins while its memory is there.
+  constexpr int begins() const { return made < 0 ? first : awaits ? made : made + 1; }
   /// Returns whether it was alive when operator `entry` began.
   constexpr bool alive_at(int entry) const {
-    return first <= entry && entry <= last && made < entry;
+    return first <= entry && entry <= last && begins() <= entry;
+  }
+};
+
+/// A part of the processes of a Program, on which some of its operators work: a part of the mesh;
+/// for each process its own part, in a manual function; all of them, as the mesh or as another one.
+struct ProgramPart {
+  std::string name;  ///< "stage=0", "manual model"; of the mesh itself ""
+  MeshShape mesh;
+  std::vector<std::string> axis_names;
+  std::vector<int> places;  ///< of each process of the Program its number there; -1: it has none
+  AxisList axes;            ///< the axis of the Program's mesh that each axis is
+  bool other = false;       ///< its axes are not those of the Program's mesh
+  Machine machine = {};     ///< what its plans are priced by
+  Index workspace_limit = max_int64;
+
+  AxisNames names() const {
+    AxisNames all;
+    for (const std::string& axis : axis_names) all.push_back(axis);
+    return all;
   }
 };
 
@@ -108,6 +134,32 @@ class Program {
     for (const std::string& name : names_) names.push_back(name);
     return names;
   }
+
+  /// The parts on which operators work; empty where all work on the mesh.
+  const std::vector<ProgramPart>& parts() const { return *parts_; }
+  void set_parts(std::vector<ProgramPart> parts) { parts_.own() = std::move(parts); }
+  const ProgramPart& part_at(int part) const { return (*parts_)[static_cast<std::size_t>(part)]; }
+  /// Return the names of a part's axes, its shape, and the number there of a process of the
+  /// program; -1: it takes no part.
+  AxisNames names_on(int part) const { return parts().empty() ? names() : part_at(part).names(); }
+  const MeshShape& mesh_on(int part) const { return parts().empty() ? mesh : part_at(part).mesh; }
+  int place_on(int part, int of) const {
+    return parts().empty() ? of : part_at(part).places[static_cast<std::size_t>(of)];
+  }
+  /// Returns whether the program's process has a part in an operator.
+  bool takes_part(const ProgramEntry& e) const { return place_on(e.part, process) >= 0; }
+  /// Returns axes of a part as axes of the program's mesh; all of these for those of another mesh.
+  AxisSet axes_on(int part, AxisSet axes) const {
+    if (parts().empty()) return axes;
+    if (part_at(part).other) return axes.empty() ? axes : mesh.axes();
+    AxisSet all;
+    const AxisList& numbers = part_at(part).axes;
+    for (int a = 0; a < numbers.size(); ++a)
+      if (axes.contains(a)) all.insert(numbers[a]);
+    return all;
+  }
+  /// Returns the bytes of arena memory that a tensor takes up on a process of the program.
+  Index charge(const ProgramTensor& t, int of) const;
 
   /// Appends an operator, in the layer that was entered last.
   void record(ProgramEntry entry) {
@@ -229,12 +281,12 @@ class Program {
     return sum([&](const Plan& p) { return p.own_payload_bytes(kind); });
   }
   Index own_payload_bytes(AxisSet group) const {
-    return sum([&](const Plan& p) {
-      Index bytes = 0;
-      for (const Step& s : p.steps)
-        if (s.communicates() && s.group == group) bytes = detail::saturating_add(bytes, s.payload);
-      return bytes;
-    });
+    Index bytes = 0;
+    for (const ProgramEntry& e : *entries_)
+      for (const Step& s : e.plan->steps)
+        if (takes_part(e) && s.communicates() && axes_on(e.part, s.group) == group)
+          bytes = detail::saturating_add(bytes, s.payload);
+    return bytes;
   }
   /// Returns the payload that goes between nodes.
   Index network_bytes() const {
@@ -248,7 +300,8 @@ class Program {
   }
   std::int64_t cost() const {
     std::int64_t total = sum([](const Plan& p) { return p.cost; });
-    for (const ProgramEntry& e : *entries_) total -= e.hidden;
+    for (const ProgramEntry& e : *entries_)
+      if (takes_part(e)) total -= e.hidden;
     return total;
   }
   /// Returns the duplicated flops: those that this process would save if replicated work were
@@ -267,7 +320,8 @@ class Program {
   Index peak_bytes() const {
     Index peak = 0;
     for (const ProgramEntry& e : *entries_)
-      peak = max_of(peak, detail::saturating_add(e.held_before, e.plan->peak_bytes));
+      if (takes_part(e))
+        peak = max_of(peak, detail::saturating_add(e.held_before, e.plan->peak_bytes));
     return peak;
   }
 
@@ -286,7 +340,8 @@ class Program {
  private:
   template <class F> Index sum(const F& f) const {
     Index total = 0;
-    for (const ProgramEntry& e : *entries_) total = detail::saturating_add(total, f(*e.plan));
+    for (const ProgramEntry& e : *entries_)
+      if (takes_part(e)) total = detail::saturating_add(total, f(*e.plan));
     return total;
   }
 
@@ -295,6 +350,7 @@ class Program {
   detail::CopyOnWrite<std::vector<ProgramEntry>> entries_;
   detail::CopyOnWrite<std::vector<ProgramTensor>> tensors_;
   detail::CopyOnWrite<std::vector<ProgramLayer>> layers_{std::vector{ProgramLayer{}}};
+  detail::CopyOnWrite<std::vector<ProgramPart>> parts_;
   std::vector<TensorPin> pins_;
   std::vector<ProgramArgument> arguments_;
   std::vector<ProgramOpenLayer> open_layers_;

@@ -27,6 +27,7 @@
 #include <tessera/kernel/tool_region.hpp>
 #include <tessera/program/explain.hpp>
 #include <tessera/run/detail/compute.hpp>
+#include <tessera/run/detail/recorded.hpp>
 #include <tessera/run/detail/same_calls.hpp>
 #include <tessera/run/execution_memory.hpp>
 #include <tessera/run/extras.hpp>
@@ -150,7 +151,7 @@ class Execution : private ExecutionMemory {
     TensorDesc desc = plan_.slots[plan_.also[i]].desc;
     desc.sharding = sharding;
     TensorCore result = made(plan_.also[i], desc, i + 1);
-    if (entry_ >= 0) mesh_->attachment<Recorder>().end(entry_, result);
+    recorded_.end(*mesh_, result);
     return result;
   }
 
@@ -161,17 +162,11 @@ class Execution : private ExecutionMemory {
 
   void begin() {
     mesh_->arena().require(plan_.peak_bytes);  // before anything is allocated, or sent
-    Recorder& recorder = mesh_->attachment<Recorder>();
-    if (!recorder.on()) return;
-    ProgramEntry entry{prepared_.plan, std::string(site_.label), site_.where};
-    entry.operation = prepared_.operation;
-    entry.contract = contract_at(*mesh_, site_);
-    entry_ = recorder.begin(std::move(entry), *mesh_, operands_);
-    sink_ = recorder.traced();
+    sink_ = recorded_.begin(prepared_, *mesh_, operands_, site_);
   }
   TensorCore end() {
     TensorCore result = made(plan_.result, plan_.result_desc(), 0);
-    if (entry_ >= 0) mesh_->attachment<Recorder>().end(entry_, result);
+    recorded_.end(*mesh_, result);
     return result;
   }
   /// Returns result `number`, in the storage that it was promised.
@@ -198,7 +193,7 @@ class Execution : private ExecutionMemory {
   void carry_out_traced(bool until_call) {
     TraceEvent part;
     part.begin = sink_->now();
-    part.entry = entry_;
+    part.entry = recorded_.own;
     const auto tell = [&](TraceEvent event, const auto& f) {
       event.begin = sink_->now();
       const bool pauses = f();
@@ -221,7 +216,7 @@ class Execution : private ExecutionMemory {
   TraceEvent event_of(const Instruction& i, bool until_call) const {
     TraceEvent event;
     event.kind = trace_kind(i.action);
-    event.entry = entry_;
+    event.entry = recorded_.own;
     event.step = i.step;
     if (!event.communicates()) return event;
     if (until_call) event.kind = TraceKind::start;
@@ -382,7 +377,7 @@ class Execution : private ExecutionMemory {
   std::size_t next_ = 0;       ///< the instruction that comes next
   int under_way_ = -1;         ///< the call that was started last and has not been waited for
   bool unwaited_ = false;      ///< and that the list does not wait for
-  int entry_ = -1;             ///< in the program that is recorded
+  RecordedOperator recorded_;
   TraceSink* sink_ = nullptr;  ///< null: not traced
 };
 

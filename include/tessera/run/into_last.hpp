@@ -36,6 +36,7 @@ class IntoLast final : public Taker {
     if (outer_ != nullptr) outer_->refuse(site);
   }
   bool takes_all() const override { return true; }
+  Taker* lister() override { return outer_ == nullptr ? nullptr : outer_->lister(); }
   TESSERA_FUNCTION void pin(const TensorCore& x, const OpenSharding& to, Where where) override;
   /// Throws UsageError where a tape takes the calls then: a call that asks for it would pass by
   /// those that are held back.

@@ -30,7 +30,9 @@
 #include <tessera/program/program.hpp>
 #include <tessera/program/trace_event.hpp>
 #include <tessera/run/pins.hpp>
+#include <tessera/run/program_parts.hpp>
 #include <tessera/run/taker.hpp>
+#include <tessera/tensor/part_core.hpp>
 #include <tessera/tensor/process_mesh.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
@@ -67,6 +69,8 @@ class Recorder {
     program_.mesh = mesh.shape();
     program_.set_names(mesh.names());
     program_.process = mesh.process();
+    meshes_ = {&mesh};
+    together_.clear();
     live_.clear();
     elsewhere_.clear();
     serials_.clear();
@@ -80,6 +84,11 @@ class Recorder {
     for (int i = 0; i < program_.size(); ++i)  // what is under way still, no pass changes
       if (program_.entry(i).result < 0) program_.entry_to_change(i).operation = nullptr;
     live_.clear();
+    if (meshes_.size() > 1) {
+      program_.set_parts(program_parts(*meshes_[0], meshes_));
+      for (int i = 0; i < program_.size(); ++i)
+        program_.entry_to_change(i).held_before = together_[static_cast<std::size_t>(i)];
+    }
     if (on()) std::exchange(mesh_, nullptr)->watch_ends(false);
     traced_ = nullptr;
     before_ += program_.size();
@@ -100,8 +109,10 @@ class Recorder {
   template <class Operands>
   int begin(ProgramEntry entry, MeshCore& mesh, const Operands& operands) {
     note_ends();
-    entry.held_before = mesh.arena().in_use();
-    serials_.push_back(mesh.arena().serial());
+    entry.part = part_of(mesh);
+    entry.held_before = mesh_->arena().in_use();
+    together_.push_back(mesh_->arena().together().now);
+    serials_.push_back(mesh_->arena().serial());
     for (const TensorCore* operand : operands) entry.operands.push_back(number_of(*operand, -1));
     program_.record(std::move(entry));
     return before_ + program_.size() - 1;
@@ -165,6 +176,13 @@ class Recorder {
     live_.erase(watched);
     return true;
   }
+  /// Returns the number of a part of the mesh, which is added if it is new.
+  int part_of(MeshCore& mesh) {
+    for (std::size_t i = 0; i < meshes_.size(); ++i)
+      if (meshes_[i] == &mesh) return static_cast<int>(i);
+    meshes_.push_back(&mesh);
+    return static_cast<int>(meshes_.size()) - 1;
+  }
   int number_of(const TensorCore& x, int made) {
     const std::shared_ptr<Storage>& storage = x.storage();
     const auto known = live_.find(storage.get());
@@ -179,6 +197,10 @@ class Recorder {
       tensor.made = -1;
       tensor.first = 0;
       while (!began_after(tensor.first)) ++tensor.first;
+    }
+    if (MeshCore& on = *x.mesh(); &on != mesh_ && &whole_mesh(on) == mesh_) {
+      tensor.part = part_of(on);
+      if (on.absent()) tensor.bytes = 0;
     }
     const int number = program_.add(tensor);
     live_[storage.get()] = {storage, number};
@@ -196,9 +218,20 @@ class Recorder {
   std::unordered_map<const Storage*, Watched> live_;
   std::vector<std::uintptr_t> elsewhere_;  ///< of these, those of other meshes
   std::vector<std::uint64_t> serials_;     ///< of the arena, when each operator began
+  std::vector<Index> together_;            ///< bytes held then, of the parts' arenas too
+  std::vector<MeshCore*> meshes_;          ///< on which there are operators, the recorded one first
   Pins pins_;
   std::shared_ptr<OpenLayers> layers_ = std::make_shared<OpenLayers>();
 };
+
+/// Returns who records the mesh that `mesh` is a part of, and so its operators; null: nobody.
+inline Recorder* recorder_of_whole(const MeshCore& mesh) {
+  const PartHome* const home = mesh.attached<PartHome>();
+  const std::shared_ptr<MeshCore> whole = home == nullptr ? nullptr : home->whole.lock();
+  if (whole == nullptr || whole->attached<Recorder>() == nullptr) return nullptr;
+  Recorder& recorder = whole->attachment<Recorder>();
+  return recorder.on() && recorder.traced() == nullptr ? &recorder : nullptr;
+}
 
 /// Tells who lists or records calls what the sharding of a tensor shall be.
 inline void pin_tensor(const TensorCore& x, const OpenSharding& to, Where where) {
@@ -253,7 +286,9 @@ MeshCore& mesh_among(const First& first, const Rest&... rest) {
 }
 }  // namespace detail
 
-/// Records every operator on `mesh` while it lives; take() ends it and returns the Program.
+/// Records every operator on `mesh`, and on its parts, while it lives; take() ends it and returns
+/// the Program, which has parts where there were operators on some. A traced run has those of the
+/// mesh alone (run/tracing.hpp).
 class Recording {
  public:
   explicit Recording(const DynamicMesh& mesh) : mesh_(mesh.core()) {

@@ -56,11 +56,12 @@ inline void require_one_mesh(const OperandList& operands, CallSite site) {
   for (int i = 1; i < operands.size(); ++i)
     if (&mesh_of(*operands[i], site) != &mesh_of(*operands[0], site))
       throw MeshError(std::string(site.label) + ": operand 1 lives on a mesh " +
-                          operands[0]->mesh()->to_string() + " and operand " +
+                          text_of_mesh(*operands[0]->mesh()) + " and operand " +
                           std::to_string(i + 1) + " on another one, " +
-                          operands[i]->mesh()->to_string() +
-                          ", made by another make_mesh; operators take tensors of one mesh object; "
-                          "make one mesh and all tensors on it",
+                          text_of_mesh(*operands[i]->mesh()) +
+                          ", made by another make_mesh or another part; operators take tensors of "
+                          "one mesh object; make one mesh and all tensors on it, or reshard one "
+                          "to the other's",
                       site.where);
 }
 

@@ -197,7 +197,8 @@ TESSERA_FUNCTION TensorCore run(const Request& r) {
 }
 
 /// Throws unless a call inside async or a compiled function leaves all memory alone but for its own
-/// tensors'. `goes`: its result may be a tensor of another mesh.
+/// tensors' (a compiled function's moves between meshes are not asked). `goes`: its result may be a
+/// tensor of another mesh.
 inline void require_own_tensors(const Request& r, const Plan& plan, bool goes) {
   const TensorCore* into = r.extras.into;
   const bool gone = into != nullptr && into->mesh() != r.mesh();
@@ -207,10 +208,10 @@ inline void require_own_tensors(const Request& r, const Plan& plan, bool goes) {
   if (elsewhere)
     throw UsageError(
         std::string(r.site.label) +
-            ": a call inside async or a compiled function has tensors for its operands "
-            "and results, in a compiled function of one mesh; this one reads or writes "
-            "other memory, another mesh's, or refreshes a halo; call it before or "
-            "after",
+            ": a call inside async or a compiled function has tensors for its operands and "
+            "results; "
+            "this one reads or writes other memory, another mesh's inside async, or refreshes a "
+            "halo; call it before or after",
         r.site.where);
 }
 

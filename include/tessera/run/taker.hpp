@@ -43,6 +43,10 @@ class Taker {
   /// Records in a tape that y was made of x by a call whose gradient is stated.
   virtual void record_stated(const GradientBack&, const TensorCore& /*x*/, const TensorCore& /*y*/,
                              CallSite, Stated) {}
+  /// Returns who lists the calls that it takes, to carry them out together; null: nobody does.
+  virtual Taker* lister() { return nullptr; }
+  /// Of a lister: notes that `seen` is x's memory as a tensor of another mesh (run/whole_view.hpp).
+  virtual void see(const TensorCore& /*x*/, const TensorCore& /*seen*/, CallSite) {}
   /// Notes what a tensor's sharding shall be where it is chosen (op/constrain.hpp).
   virtual void pin(const TensorCore&, const OpenSharding&, Where) {}
 
@@ -51,6 +55,10 @@ class Taker {
 };
 inline constinit thread_local Taker* taker_of_thread = nullptr;  ///< null: calls are carried out
 
+/// Returns who lists the calls of this thread; null where they are not listed.
+inline Taker* lister_of_thread() {
+  return taker_of_thread == nullptr ? nullptr : taker_of_thread->lister();
+}
 /// Returns whether a tape takes the calls of this thread.
 inline bool is_taped() { return taker_of_thread != nullptr && taker_of_thread->tape() != nullptr; }
 

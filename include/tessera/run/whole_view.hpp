@@ -59,26 +59,31 @@ inline std::shared_ptr<MeshCore> own_part(const std::shared_ptr<MeshCore>& outer
   MeshPart part{whole->shape(), whole->coordinates()};
   for (int i = 0; i < still.size(); ++i)
     if (!named.contains(i)) part.at[still[i]] = -1;
-  return part_of(whole, part, where);
+  return part_of(whole, part, where, true);
 }
 
-/// Returns x. Throws UsageError where an operator that has not run yet makes it.
-inline const TensorCore& settled(const TensorCore& x, CallSite site) {
-  if (x.storage() != nullptr && x.storage()->promised())
-    throw UsageError(std::string(site.label) +
-                         ": a tensor is seen otherwise by manual mode inside async or a compiled "
-                         "function, where tensors stay on one mesh; call it outside of them",
-                     site.where);
-  return x;
-}
 /// Returns the same memory as a tensor of another mesh.
 inline TensorCore seen_on(const TensorCore& x, const std::shared_ptr<MeshCore>& mesh,
                           const TensorDesc& desc, AxisSet varies, CallSite site) {
-  (void)settled(x, site);
-  const auto seen = std::make_shared<Storage>(x.storage());
-  seen->set_history(x.storage()->history());
-  seen->set_varies(varies);
-  return {mesh, desc, seen};
+  const auto storage = std::make_shared<Storage>(x.storage());
+  if (!x.storage()->promised()) storage->set_history(x.storage()->history());
+  storage->set_varies(varies);
+  const TensorCore seen(mesh, desc, storage);
+  if (Taker* const lister = lister_of_thread()) lister->see(x, seen, site);
+  return seen;
+}
+/// Returns a tensor for a move to write, which has memory now or, where calls are listed, when the
+/// move runs.
+inline TensorCore landing(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
+                          CallSite site) {
+  if (lister_of_thread() == nullptr) return TensorCore::make(mesh, desc, site.where);
+  TensorCore::check_desc(*mesh, desc, site.where);
+  return {mesh, desc, make_promise(mesh, site.where)};
+}
+/// Returns x as one that may differ over `axes` too.
+inline TensorCore seen_varying(const TensorCore& x, AxisSet axes, CallSite site) {
+  if ((axes - x.storage()->varies()).empty()) return x;
+  return seen_on(x, x.mesh(), x.desc(), x.storage()->varies() | axes, site);
 }
 
 /// Returns x, a tensor of a part of `outer` on each of its processes, as one of `outer`.

@@ -24,12 +24,14 @@ struct PartHome {
   std::weak_ptr<MeshCore> whole;
   std::vector<int> members;  ///< the number in the whole mesh of each of its processes
   AxisList axes;             ///< the axis of the whole mesh that each of its own is
+  bool own = false;          ///< each process of the whole mesh is in a part of these axes: its own
 };
 
 /// The parts of a mesh that have been asked for.
 struct PartsMade {
   struct Entry {
     Coordinates at;
+    bool own;
     std::shared_ptr<MeshCore> core;
   };
   std::vector<Entry> entries;
@@ -91,14 +93,15 @@ inline void require_part(const MeshCore& mesh, const MeshPart& part, Where where
   if (!any) throw MeshError("part: no axis is fixed; name one of " + mesh.to_string(), where);
 }
 
-/// Returns the part, made at the first request. Communication: as make_mesh, between its processes.
-/// Collective over: these. Throws MeshError.
+/// Returns the part, made at the first request; `own`: every process asks for its own, in manual
+/// mode, so that processes tell it apart from a part that all name alike. Communication: as
+/// make_mesh, between its processes. Collective over: these. Throws MeshError.
 inline std::shared_ptr<MeshCore> part_of(const std::shared_ptr<MeshCore>& mesh,
-                                         const MeshPart& part, Where where = {}) {
+                                         const MeshPart& part, Where where = {}, bool own = false) {
   require_part(*mesh, part, where);
   PartsMade& made = mesh->attachment<PartsMade>();
   for (const PartsMade::Entry& entry : made.entries)
-    if (entry.at == part.at) return entry.core;
+    if (entry.at == part.at && entry.own == own) return entry.core;
   AxisNames names;
   for (int a = 0; a < part.whole.rank(); ++a)
     if (!part.fixes(a)) names.push_back(mesh->names()[a]);
@@ -112,14 +115,15 @@ inline std::shared_ptr<MeshCore> part_of(const std::shared_ptr<MeshCore>& mesh,
              : mesh->transport().among(members, where);
   const std::shared_ptr<MeshCore> core =
       make_mesh_core(among, part.shape(), names, options_within(*mesh), where);
-  PartHome own{whole_of(mesh, where), {}, {}};
+  PartHome home{whole_of(mesh, where), {}, {}, own};
   const AxisList axes = axes_in_whole(*mesh);
   for (int a = 0; a < axes.size(); ++a)
-    if (!part.fixes(a)) own.axes.push_back(axes[a]);
+    if (!part.fixes(a)) home.axes.push_back(axes[a]);
   const std::vector<int> there = members_of(*mesh);
-  for (const int p : members) own.members.push_back(there[static_cast<std::size_t>(p)]);
-  core->attachment<PartHome>() = std::move(own);
-  made.entries.push_back({part.at, core});
+  for (const int p : members) home.members.push_back(there[static_cast<std::size_t>(p)]);
+  core->attachment<PartHome>() = std::move(home);
+  if (!absent) core->arena().count_with(mesh->arena());
+  made.entries.push_back({part.at, own, core});
   return core;
 }
 

@@ -38,15 +38,19 @@ class Storage {
       : mesh_(std::move(mesh)), data_(data), owner_(mesh_->keep(std::move(owner))), adopted_(true) {
     if (data_ != nullptr) own_use_.write();
   }
-  /// The same memory as `of`, which lives as long, for another halo.
+  /// The same memory as `of`, which lives as long, for another halo or seen on another mesh. Where
+  /// that is promised, it is there when the promise is kept.
   explicit Storage(const std::shared_ptr<Storage>& of)
       : mesh_(of->mesh_),
         data_(of->data_),
         owner_(mesh_->keep(of)),
         adopted_(true),
+        promised_(of->promised()),
+        late_(promised_),
         root_(of->root()),
         use_(of->use_),
-        varies_(of->varies_) {}
+        varies_(of->varies_),
+        user_(of->user_) {}
   /// The memory of a result that an operator under way will make; keep() brings it.
   Storage(std::shared_ptr<MeshCore> mesh, Where where)
       : mesh_(std::move(mesh)), promised_(true), user_(where) {}
@@ -64,14 +68,17 @@ class Storage {
   }
   /// Returns the memory. Throws UsageError while it is promised.
   void* data() const {
-    if (data_ == nullptr && promised_) refuse();
+    if (data_ == nullptr && promised()) refuse();
     return data_;
   }
   /// Returns true while an operator under way makes the values.
-  bool promised() const { return promised_; }
+  bool promised() const {
+    if (late_ && !root_->promised_) arrive();
+    return promised_;
+  }
   /// An operator under way writes what is there; show() ends that.
   void hide(Where where) {
-    if (promised_) return;
+    if (promised()) return;
     hidden_ = std::exchange(data_, nullptr);
     promised_ = true;
     broken_ = false;
@@ -130,16 +137,35 @@ class Storage {
   /// Returns a digest that stands for the values: equal on all processes that computed them in the
   /// same way, 0 where nobody compares (MeshCore::remembers). The number counts such blocks of this
   /// process.
-  std::uint64_t history() const { return history_; }
-  std::uint64_t number() const { return number_; }
+  std::uint64_t history() const {
+    (void)promised();
+    return history_;
+  }
+  std::uint64_t number() const {
+    (void)promised();
+    return number_;
+  }
   void set_history(std::uint64_t history) {
     history_ = history;
     if (history != 0) number_ = mesh_->next_number();
   }
+  /// Keeps no history, for memory whose values other processes know nothing of.
+  void forget() {
+    forgets_ = true;
+    history_ = number_ = 0;
+  }
 
  private:
+  /// The memory that was promised when this one began to share it is there.
+  void arrive() const {
+    late_ = promised_ = false;
+    data_ = root_->data_;
+    if (forgets_) return;
+    history_ = root_->history_;
+    if (history_ != 0) number_ = mesh_->next_number();
+  }
   [[noreturn]] void refuse() const {
-    if (broken_)
+    if (broken_ || root_->broken_)
       throw UsageError(
           "a tensor has no values: the operator that makes it" +
           (user_.known() ? ", which was called at " + to_string(user_) + "," : std::string()) +
@@ -155,12 +181,14 @@ class Storage {
 
   std::shared_ptr<MeshCore> mesh_;
   Block block_;
-  void* data_ = nullptr;
+  mutable void* data_ = nullptr;
   void* hidden_ = nullptr;
   std::uint64_t owner_ = 0;  ///< the key under which the mesh keeps the owner
   bool adopted_ = false;
-  bool promised_ = false;
+  mutable bool promised_ = false;
+  mutable bool late_ = false;  ///< shares memory that was promised, and has not looked at it since
   bool broken_ = false;
+  bool forgets_ = false;
   const Halo* halo_ = nullptr;  ///< owned by this object
   const Storage* root_ = this;
   LaneUse own_use_;
@@ -169,8 +197,8 @@ class Storage {
   int users_ = 0;
   int listed_ = -1;
   Where user_;
-  std::uint64_t history_ = 0;
-  std::uint64_t number_ = 0;
+  mutable std::uint64_t history_ = 0;
+  mutable std::uint64_t number_ = 0;
 };
 
 /// Returns a block of the mesh's arena; its reference count comes from the mesh's pool.

@@ -39,6 +39,7 @@ class CustomCall final : public Taker {
   TESSERA_FUNCTION TensorCore take(const Request& r) override;
   TESSERA_FUNCTION void refuse(CallSite site) const override;
   bool takes_all() const override { return true; }
+  Taker* lister() override { return outer_ == nullptr ? nullptr : outer_->lister(); }
   TESSERA_FUNCTION void pin(const TensorCore& x, const OpenSharding& to, Where where) override;
 
  private:

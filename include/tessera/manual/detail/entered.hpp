@@ -155,7 +155,7 @@ struct Left<Outer, ManualAxes<X...>, A, L...> {
   static type of(const A& y, const std::shared_ptr<MeshCore>& outer, CallSite site) {
     (void)mesh_of(y.core(), site);
     require_by_itself(y.core(), site.where);
-    return type(seen_outer(as_varying(y.core(), lie), outer, view, site));
+    return type(seen_outer(seen_varying(y.core(), lie, site), outer, view, site));
   }
 };
 

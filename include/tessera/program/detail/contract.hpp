@@ -49,8 +49,9 @@ class ClauseCheck {
   /// The limited number, over all processes.
   Spread over_all() const {
     const auto touched_by = [&](Index Step::*number) {
-      return over_processes(
-          program_, [&](const Step& s) { return clause_.what[0].touches(s) ? s.*number : 0; });
+      return over_processes(program_, [&](const Step& s) {
+        return clause_.what[0].touches(s, s.group) ? s.*number : 0;
+      });
     };
     if (clause_.kind == ProgramClause::Kind::payload) return touched_by(&Step::payload);
     if (clause_.kind == ProgramClause::Kind::messages) return touched_by(&Step::messages);
@@ -62,27 +63,29 @@ class ClauseCheck {
     using Kind = ProgramClause::Kind;
     switch (clause_.kind) {
       case Kind::only:
-        return first_step([&](const Step& s) {
+        return first_step([&](const Step& s, AxisSet axes) {
           for (const Over& allowed : clause_.what)
-            if (allowed.holds(s)) return false;
+            if (allowed.holds(s, axes)) return false;
           return s.communicates();
         });
       case Kind::no:
-        return first_step([&](const Step& s) { return clause_.what[0].touches(s); });
+        return first_step(
+            [&](const Step& s, AxisSet axes) { return clause_.what[0].touches(s, axes); });
       case Kind::payload:
         return first_sum("payload" + of(), bytes_text,
-                         [this](const Plan& plan) { return touched(plan, &Step::payload); });
+                         [this](const ProgramEntry& e) { return touched(e, &Step::payload); });
       case Kind::messages:
         return first_sum(
             "messages" + of(), [](Index n) { return std::to_string(n); },
-            [this](const Plan& plan) { return touched(plan, &Step::messages); });
+            [this](const ProgramEntry& e) { return touched(e, &Step::messages); });
       case Kind::peak:
         return first_peak();
       case Kind::duplicated:
         return first_sum("duplicated work", flops_text,
-                         [](const Plan& plan) { return Program::duplicated_flops(plan); });
+                         [](const ProgramEntry& e) { return Program::duplicated_flops(*e.plan); });
       case Kind::cost:
-        return first_sum("model time", time_text, [](const Plan& plan) { return plan.cost; });
+        return first_sum("model time", time_text,
+                         [](const ProgramEntry& e) { return e.plan->cost; });
     }
     return {};
   }
@@ -92,10 +95,11 @@ class ClauseCheck {
     const std::string text = to_text(what, names_);
     return text == "communication" ? "" : " of " + text;
   }
-  Index touched(const Plan& plan, Index Step::*number) const {
+  Index touched(const ProgramEntry& e, Index Step::*number) const {
     Index sum = 0;
-    for (const Step& s : plan.steps)
-      if (clause_.what[0].touches(s)) sum = saturating_add(sum, s.*number);
+    for (const Step& s : e.plan->steps)
+      if (clause_.what[0].touches(s, program_.axes_on(e.part, s.group)))
+        sum = saturating_add(sum, s.*number);
     return sum;
   }
   std::string place(int i) const {
@@ -106,12 +110,14 @@ class ClauseCheck {
   }
   template <class Breaks> ContractVerdict first_step(const Breaks& breaks) const {
     for (int i = 0; i < program_.size(); ++i) {
+      const int part = program_.entry(i).part;
       const Plan& plan = *program_.entry(i).plan;
       for (int k = 0; k < plan.steps.size(); ++k)
-        if (breaks(plan.steps[k])) {
+        if (breaks(plan.steps[k], program_.axes_on(part, plan.steps[k].group))) {
           const Step& s = plan.steps[k];
           return {false, -1, i, k,
-                  place(i) + " communicates by " + step_name(s, names_) + ", at most " +
+                  place(i) + " communicates by " + step_name(s, program_.names_on(part)) +
+                      ", at most " +
                       most_text(over_processes(plan).steps[static_cast<std::size_t>(k)].payload,
                                 bytes_text) +
                       " on one process, and the contract " + demand() +
@@ -133,7 +139,8 @@ class ClauseCheck {
     int first = -1;
     Index at_first = 0;
     for (int i = 0; i < program_.size(); ++i) {
-      sum = saturating_add(sum, amount(*program_.entry(i).plan));
+      if (!program_.takes_part(program_.entry(i))) continue;
+      sum = saturating_add(sum, amount(program_.entry(i)));
       if (sum > clause_.limit && first < 0) {
         first = i;
         at_first = sum;
@@ -150,7 +157,7 @@ class ClauseCheck {
     for (int i = 0; i < program_.size(); ++i) {
       const ProgramEntry& e = program_.entry(i);
       const Index bytes = saturating_add(e.held_before, e.plan->peak_bytes);
-      if (bytes > clause_.limit)
+      if (bytes > clause_.limit && program_.takes_part(e))
         return {false, -1, i, -1,
                 place(i) + " has process " + std::to_string(program_.process) +
                     ", which has most, hold " + bytes_text(bytes) + " (" +

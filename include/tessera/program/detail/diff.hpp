@@ -177,13 +177,15 @@ TESSERA_FUNCTION std::string explain(const ProgramDiff& d) {
     const std::string name = detail::operator_name(b != nullptr ? d.after : d.before, one);
     if (a == nullptr || b == nullptr) {
       const TotalSpread& its = b != nullptr ? is : was;
-      table.row({b != nullptr ? "+" : "-", name, detail::moves_text(one, names[b != nullptr]),
+      table.row({b != nullptr ? "+" : "-", name,
+                 detail::moves_text(one, (b != nullptr ? d.after : d.before).names_on(one.part)),
+
                  detail::bytes_text(its.payload.most), detail::flops_text(its.flops.most),
                  detail::bytes_text(its.peak.most)});
       continue;
     }
-    const std::string moved = detail::moves_text(*a, names[0]);
-    const std::string moves = detail::moves_text(*b, names[1]);
+    const std::string moved = detail::moves_text(*a, d.before.names_on(a->part));
+    const std::string moves = detail::moves_text(*b, d.after.names_on(b->part));
     table.row({"~", name, moved == moves ? moves : moved + " -> " + moves,
                from_to(was.payload.most, is.payload.most, detail::bytes_text),
                from_to(was.flops.most, is.flops.most, detail::flops_text),

@@ -238,6 +238,12 @@ inline TextTable layer_table(const Program& program, const ProgramSpread& number
   return table;
 }
 
+/// Returns the name of a program's part: "stage=0", "manual model", "the mesh".
+inline std::string part_text(const Program& program, int part) {
+  const std::string& name = program.part_at(part).name;
+  return name.empty() ? "the mesh" : name;
+}
+
 /// A program's table with these numbers; `whom` says whose they are.
 inline std::string explain(const Program& program, const ProgramSpread& numbers,
                            const std::string& whom, int most) {
@@ -246,9 +252,10 @@ inline std::string explain(const Program& program, const ProgramSpread& numbers,
                      std::to_string(program.size()) + " operators\n";
   const bool layered = program.layers().size() > 1;
   TextTable table;
-  int layer = 0;
-  const auto end_layer = [&] {  // a table for each run of operators of one layer
-    const std::string path = program.layer_path(layer);
+  int layer = 0, part = 0;
+  const auto end_layer = [&] {  // a table for each run of operators of one layer and part
+    std::string path = program.layer_path(layer);
+    if (!program.parts().empty()) path += (path.empty() ? "" : ", ") + part_text(program, part);
     const std::string rows = table.text(path.empty() ? "  " : "    ");
     if (!rows.empty() && !path.empty()) text += "  " + path + "\n";
     text += rows;
@@ -257,13 +264,20 @@ inline std::string explain(const Program& program, const ProgramSpread& numbers,
   for (int i = 0; i < program.size(); ++i) {
     const ProgramEntry& e = program.entry(i);
     const TotalSpread& number = numbers.entries[static_cast<std::size_t>(i)];
-    if (e.layer != layer) end_layer();
+    if (e.layer != layer || e.part != part) end_layer();
     layer = e.layer;
+    part = e.part;
+    const AxisNames there = program.names_on(part);
     std::string moves;
     for (const Step& step : e.plan->steps)
-      if (step.communicates()) moves += (moves.empty() ? "" : ", ") + step_name(step, names);
-    table.row({std::string(name_of(e.plan->kind)), e.label, to_string(e.plan->result_desc(), names),
-               moves.empty() ? "-" : moves, bytes_text(number.payload.most),
+      if (step.communicates()) moves += (moves.empty() ? "" : ", ") + step_name(step, there);
+    const bool gone = e.result >= 0 && program.tensor(e.result).awaits;  // to another part
+    const std::string made = gone ? to_string(program.tensor(e.result).desc,
+                                              program.names_on(program.tensor(e.result).part)) +
+                                        " on " + part_text(program, program.tensor(e.result).part)
+                                  : to_string(e.plan->result_desc(), there);
+    table.row({std::string(name_of(e.plan->kind)), e.label, made, moves.empty() ? "-" : moves,
+               bytes_text(number.payload.most),
                number.flops.most > 0 ? flops_text(number.flops.most) : "-"});
   }
   end_layer();

@@ -22,6 +22,7 @@
 #include <tessera/plan/op/product/einsum.hpp>
 #include <tessera/plan/op/rows/reduce.hpp>
 #include <tessera/plan/text.hpp>
+#include <tessera/program/detail/pieces.hpp>
 #include <tessera/program/detail/program_edit.hpp>
 #include <tessera/program/join.hpp>
 #include <tessera/program/text_table.hpp>
@@ -208,6 +209,17 @@ class JoinPass : ProgramEdit {
 }  // namespace detail
 
 TESSERA_FUNCTION Joining join(const Program& program, const PlanOptions& options, Index limit) {
+  if (!program.parts().empty())
+    return detail::in_pieces<Joining>(
+        program, options, limit,
+        [&](const Program& one, const PlanOptions& there) { return join(one, there, limit); },
+        [&](Joining& all, const Joining& made, int part) {
+          for (JoinedCall call : made.calls) {
+            call.group = program.axes_on(part, call.group);
+            all.calls.push_back(call);
+          }
+          all.refused += made.refused;
+        });
   return detail::within_limit(program, limit, [&](const std::vector<int>* some) {
     return detail::JoinPass(program, options, some).make();
   });

@@ -27,16 +27,16 @@ TESSERA_FUNCTION Plan on_process(const Plan& plan, int process) {
 TESSERA_FUNCTION Program on_process(const Program& program, int process) {
   Program result = program;
   result.process = process;
-  const Coordinates at = program.mesh.coordinates(process);
   for (int t = 0; t < static_cast<int>(program.tensors().size()); ++t)
-    result.tensor_to_change(t).bytes = detail::charge_of(program.tensor(t), program.mesh, at);
+    result.tensor_to_change(t).bytes = program.charge(program.tensor(t), process);
   const Plan* last = nullptr;
   std::shared_ptr<const Plan> moved;
   for (int i = 0; i < program.size(); ++i) {
     ProgramEntry& e = result.entry_to_change(i);
     if (e.plan.get() != last) {
       last = e.plan.get();
-      moved = std::make_shared<const Plan>(on_process(*e.plan, process));
+      const int place = program.place_on(e.part, process);
+      moved = place < 0 ? e.plan : std::make_shared<const Plan>(on_process(*e.plan, place));
     }
     e.plan = moved;
     for (int t = 0; t < static_cast<int>(program.tensors().size()); ++t)

@@ -48,6 +48,13 @@ inline Index charge_of(const ProgramTensor& t, const MeshShape& mesh, const Coor
                                      static_cast<Index>(size_of(t.desc.type))));
 }
 
+/// Calls visit(process, coordinates, how many are alike) for processes that stand for all.
+template <class Classes, class Visit>
+void visit_processes(const Program& program, const Classes& classes, const Visit& visit) {
+  if (program.parts().empty()) return classes().visit(visit);
+  for (int p = 0; p < program.mesh.processes(); ++p) visit(p, program.mesh.coordinates(p), 1);
+}
+
 /// Walks through a program on one process after another.
 class ProgramNumbers {
  public:
@@ -56,43 +63,53 @@ class ProgramNumbers {
     for (const ProgramEntry& e : program.entries()) {
       const auto [at, fresh] = known.emplace(e.plan.get(), plans_.size());
       use_.push_back(at->second);
-      if (fresh) plans_.push_back(*e.plan);
+      if (!fresh) continue;
+      plans_.push_back(*e.plan);
+      parts_.push_back(e.part);
     }
     std::map<std::pair<std::uint32_t, Collective>, std::size_t> axes;
-    for (const ProgramEntry& e : program.entries())
-      for (const Step& s : e.plan->steps)
-        if (s.communicates()) axes.try_emplace({s.group.bits, s.collective});
-    for (auto& [key, number] : axes) {
+    const auto key = [&](std::size_t plan, const Step& s) {
+      return std::pair(program.axes_on(parts_[plan], s.group).bits, s.collective);
+    };
+    for (std::size_t i = 0; i < plans_.size(); ++i)
+      for (const Step& s : plans_[i].steps)
+        if (s.communicates()) axes.try_emplace(key(i, s));
+    for (auto& [of, number] : axes) {
       number = spread_.axes.size();
-      spread_.axes.push_back({AxisSet::from_bits(key.first), key.second, {}, {}, {}});
+      spread_.axes.push_back({AxisSet::from_bits(of.first), of.second, {}, {}, {}});
     }
-    for (const Plan& plan : plans_) {
+    for (std::size_t i = 0; i < plans_.size(); ++i) {
       axes_of_.emplace_back();
-      for (const Step& s : plan.steps)
-        axes_of_.back().push_back(s.communicates() ? axes.at({s.group.bits, s.collective}) : 0);
+      for (const Step& s : plans_[i].steps)
+        axes_of_.back().push_back(s.communicates() ? axes.at(key(i, s)) : 0);
     }
     spread_.entries.resize(use_.size());
     spread_.layers.resize(program.layers().size());
   }
 
   ProgramSpread over_all() {
-    classes().visit([&](int process, const Coordinates&, Index alike) { add(process, alike); });
+    visit_processes(
+        program_, [this] { return classes(); },
+        [&](int process, const Coordinates&, Index alike) { add(process, alike); });
     return spread_;
   }
   template <class Number> Spread over_steps(const Number& number) {
     Spread spread;
-    classes().visit([&](int process, const Coordinates&, Index alike) {
+    const auto of = [&](int process, const Coordinates&, Index alike) {
       std::vector<Index> of_plan;
-      for (Plan& plan : plans_) {
-        if (plan.process != process) detail::move_to_process(plan, process);
+      for (std::size_t i = 0; i < plans_.size(); ++i) {
         of_plan.push_back(0);
-        for (const Step& s : plan.steps)
-          if (s.communicates()) of_plan.back() = saturating_add(of_plan.back(), number(s));
+        if (!move(i, process)) continue;
+        for (const Step& s : plans_[i].steps)
+          if (s.communicates())
+            of_plan.back() = saturating_add(of_plan.back(), number_of(number, parts_[i], s));
       }
       Index sum = 0;
       for (const std::size_t plan : use_) sum = saturating_add(sum, of_plan[plan]);
       spread.add(sum, process, alike);
-    });
+    };
+    visit_processes(
+        program_, [this] { return classes(); }, of);
     return spread;
   }
   ProgramSpread of_own() {
@@ -121,6 +138,19 @@ class ProgramNumbers {
     }
   };
 
+  /// Restates a plan for a process; false: that takes no part in it.
+  bool move(std::size_t plan, int process) {
+    const int place = program_.place_on(parts_[plan], process);
+    if (place >= 0 && plans_[plan].process != place) detail::move_to_process(plans_[plan], place);
+    return place >= 0;
+  }
+  /// A step says axes of the program's mesh.
+  template <class Number> Index number_of(const Number& number, int part, const Step& s) const {
+    if (program_.parts().empty()) return number(s);
+    Step seen = s;
+    seen.group = program_.axes_on(part, s.group);
+    return number(seen);
+  }
   ProcessClasses classes() const {
     ProcessClasses all(program_.mesh);
     for (const Plan& plan : plans_) all.add(plan);
@@ -129,10 +159,15 @@ class ProgramNumbers {
   }
   void add(int process, Index alike) {
     std::vector<Numbers> of_plan;
-    for (Plan& plan : plans_) {
-      if (plan.process != process) detail::move_to_process(plan, process);
-      of_plan.push_back({plan.own_payload_bytes(), plan.network_bytes(), plan.messages(),
-                         plan.flops(), Program::duplicated_flops(plan), plan.peak_bytes});
+    std::vector<bool> takes;
+    for (std::size_t i = 0; i < plans_.size(); ++i) {
+      takes.push_back(move(i, process));
+      of_plan.emplace_back();
+      const Plan& plan = plans_[i];
+      if (takes.back())
+        of_plan.back() = {
+            plan.own_payload_bytes(),        plan.network_bytes(), plan.messages(), plan.flops(),
+            Program::duplicated_flops(plan), plan.peak_bytes};
     }
     const std::vector<Index> more = held_more(process);
     Numbers all;
@@ -141,13 +176,13 @@ class ProgramNumbers {
     for (std::size_t i = 0; i < use_.size(); ++i) {
       const ProgramEntry& e = program_.entries()[i];
       Numbers one = of_plan[use_[i]];
-      one.peak = saturating_add(e.held_before + more[i], one.peak);
+      if (takes[use_[i]]) one.peak = saturating_add(e.held_before + more[i], one.peak);
       one.give(spread_.entries[i], process, alike);
       all.take(one);
       for (int l = e.layer; l >= 0; l = program_.layers()[static_cast<std::size_t>(l)].parent)
         layers[static_cast<std::size_t>(l)].take(one);
       const Plan& plan = plans_[use_[i]];
-      for (int k = 0; k < plan.steps.size(); ++k)
+      for (int k = 0; k < plan.steps.size() && takes[use_[i]]; ++k)
         if (const Step& s = plan.steps[k]; s.communicates())
           axes[axes_of_[use_[i]][static_cast<std::size_t>(k)]].take(
               {s.payload, s.network_payload, s.messages, 0, 0, 0});
@@ -166,12 +201,11 @@ class ProgramNumbers {
   std::vector<Index> held_more(int process) const {
     std::vector<Index> more(use_.size() + 1);
     if (process == program_.process) return more;
-    const Coordinates at = program_.mesh.coordinates(process);
     for (const ProgramTensor& t : program_.tensors()) {
-      const int begins = static_cast<int>(max_of(t.first, t.made + 1));
+      const int begins = t.begins();
       const int ends = static_cast<int>(min_of(t.last + 1, program_.size()));
       if (begins >= ends) continue;
-      const Index change = charge_of(t, program_.mesh, at) - t.bytes;
+      const Index change = program_.charge(t, process) - t.bytes;
       more[static_cast<std::size_t>(begins)] += change;
       more[static_cast<std::size_t>(ends)] -= change;
     }
@@ -181,6 +215,7 @@ class ProgramNumbers {
 
   const Program& program_;
   std::vector<Plan> plans_;       // each different one once, moved from process to process
+  std::vector<int> parts_;        // of each of them
   std::vector<std::size_t> use_;  // the plan of each operator, as an index of plans_
   std::vector<std::vector<std::size_t>> axes_of_;  // of each plan's steps
   ProgramSpread spread_;
@@ -207,6 +242,13 @@ TESSERA_FUNCTION ProgramSpread over_processes(const Program& program) {
 /// Returns, over all processes, the sum of a number of each communicating step: number(step).
 template <class Number> Spread over_processes(const Program& program, const Number& number) {
   return detail::ProgramNumbers(program).over_steps(number);
+}
+
+TESSERA_FUNCTION Index Program::charge(const ProgramTensor& t, int of) const {
+  const int place = place_on(t.part, of);
+  if (place < 0) return 0;
+  const MeshShape& on = mesh_on(t.part);
+  return detail::charge_of(t, on, on.coordinates(place));
 }
 
 TESSERA_FUNCTION Index Program::payload_bytes() const {

@@ -17,6 +17,7 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/plan/text.hpp>
+#include <tessera/program/detail/pieces.hpp>
 #include <tessera/program/detail/program_edit.hpp>
 #include <tessera/program/overlap.hpp>
 #include <tessera/program/text_table.hpp>
@@ -170,6 +171,14 @@ class OverlapPass {
 }  // namespace detail
 
 TESSERA_FUNCTION Overlap overlap(const Program& program, const PlanOptions& options, Index limit) {
+  if (!program.parts().empty())
+    return detail::in_pieces<Overlap>(
+        program, options, limit,
+        [&](const Program& one, const PlanOptions& there) { return overlap(one, there, limit); },
+        [](Overlap& all, const Overlap& made, int) {
+          all.moves.insert(all.moves.end(), made.moves.begin(), made.moves.end());
+          all.refused += made.refused;
+        });
   if (options.machine.hidden_percent <= 0) {
     Overlap none;
     none.program = program;

@@ -13,6 +13,7 @@
 namespace tessera {
 
 TESSERA_FUNCTION Index peak_over_processes(const Program& program) {
+  if (!program.parts().empty()) return over_processes(program).peak.most;
   std::vector<Plan> plans;        // each different one once
   std::vector<std::size_t> plan;  // of each operator
   std::vector<Index> own;         // the plans' peaks on the Program's process
@@ -41,7 +42,7 @@ TESSERA_FUNCTION Index peak_over_processes(const Program& program) {
   const auto peak_at = [&](const Coordinates& at) {
     std::vector<Index> more(plan.size() + 1);
     for (const ProgramTensor& t : program.tensors()) {
-      const int begins = static_cast<int>(max_of(t.first, t.made + 1));
+      const int begins = t.begins();
       const int ends = static_cast<int>(min_of(t.last + 1, program.size()));
       if (begins >= ends) continue;
       const Index change = detail::charge_of(t, program.mesh, at) - t.bytes;

@@ -61,7 +61,7 @@ TESSERA_FUNCTION void Program::relist(std::vector<ProgramEntry> entries) {
 TESSERA_FUNCTION void Program::state_held(Index others) {
   std::vector<Index> more(static_cast<std::size_t>(size()) + 2, 0);
   for (const ProgramTensor& t : *tensors_) {
-    const int begins = t.made < 0 ? t.first : t.made + 1;
+    const int begins = t.begins();
     if (t.last < begins) continue;
     more[static_cast<std::size_t>(begins)] += t.bytes;
     more[static_cast<std::size_t>(min_of(t.last, size()) + 1)] -= t.bytes;

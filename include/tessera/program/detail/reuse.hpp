@@ -15,6 +15,7 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/plan/text.hpp>
+#include <tessera/program/detail/pieces.hpp>
 #include <tessera/program/detail/program_edit.hpp>
 #include <tessera/program/reuse.hpp>
 #include <tessera/program/text_table.hpp>
@@ -51,7 +52,7 @@ class ReusePass : ProgramEdit {
     for (int k = 0; k < e.operands.size(); ++k) {
       const ProgramTensor& t = program_.tensor(e.operands[k]);
       const Slot& slot = e.plan->slots[k];
-      if (t.last == i && !t.adopted && slot.desc == e.plan->result_desc() &&
+      if (t.last == i && !t.adopted && !t.seen && slot.desc == e.plan->result_desc() &&
           slot.labels == result.labels && !elsewhere(e, k))
         return k;
     }
@@ -73,7 +74,7 @@ class ReusePass : ProgramEdit {
         plan.result < plan.operands || e.result < 0)
       return;
     const int k = that_ends(e, i);
-    if (k < 0 || program_.tensor(e.result).made != i) return;
+    if (k < 0 || program_.tensor(e.result).made != i || program_.tensor(e.result).seen) return;
     const auto again = planned(*e.operation, operands_of(e), Destination::accumulated, e.contract);
     if (again == nullptr || payload(again) > payload(e.plan) || again->cost > plan.cost) return;
     const int gone = e.result;
@@ -93,6 +94,15 @@ class ReusePass : ProgramEdit {
 }  // namespace detail
 
 TESSERA_FUNCTION Reuse reuse(const Program& program, const PlanOptions& options) {
+  if (!program.parts().empty())
+    return detail::in_pieces<Reuse>(
+        program, options, max_int64,
+        [](const Program& one, const PlanOptions& there) { return reuse(one, there); },
+        [&](Reuse& all, const Reuse& made, int part) {
+          all.changes.insert(all.changes.end(), made.changes.begin(), made.changes.end());
+          if (program.place_on(part, program.process) >= 0)
+            all.bytes = detail::saturating_add(all.bytes, made.bytes);
+        });
   return detail::ReusePass(program, options).make();
 }
 

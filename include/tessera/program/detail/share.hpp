@@ -17,6 +17,7 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/plan/text.hpp>
+#include <tessera/program/detail/pieces.hpp>
 #include <tessera/program/detail/program_edit.hpp>
 #include <tessera/program/share.hpp>
 #include <tessera/program/text_table.hpp>
@@ -200,6 +201,14 @@ class SharePass : ProgramEdit {
 }  // namespace detail
 
 TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& options, Index limit) {
+  if (!program.parts().empty())
+    return detail::in_pieces<Sharing>(
+        program, options, limit,
+        [&](const Program& one, const PlanOptions& there) { return share(one, there, limit); },
+        [](Sharing& all, const Sharing& made, int) {
+          all.moves.insert(all.moves.end(), made.moves.begin(), made.moves.end());
+          all.refused += made.refused;
+        });
   const Sharing shared = detail::within_limit(program, limit, [&](const std::vector<int>* some) {
     return detail::SharePass(program, options).make(some);
   });
@@ -207,7 +216,6 @@ TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& option
 }
 
 TESSERA_FUNCTION std::string explain(const Sharing& shared) {
-  const AxisNames names = shared.program.names();
   detail::TextTable table;
   int copies = 0;
   Index payload = 0;
@@ -215,8 +223,12 @@ TESSERA_FUNCTION std::string explain(const Sharing& shared) {
   for (const SharedMove& move : shared.moves) {
     copies += move.users == 1 ? 1 : 0;
     const auto desc = [&](int t) { return shared.program.tensor(t).desc; };
-    table.row({shared.program.layer_path(move.layer), to_string(desc(move.tensor), names), "->",
-               to_string(desc(move.moved).sharding, names),
+    const auto names_of = [&](int t) {
+      return shared.program.names_on(shared.program.tensor(t).part);
+    };
+    table.row({shared.program.layer_path(move.layer),
+               to_string(desc(move.tensor), names_of(move.tensor)), "->",
+               to_string(desc(move.moved).sharding, names_of(move.moved)),
                move.users == 1 ? std::string("read in its place")
                                : "for " + std::to_string(move.users) + " operators",
                "saves " + detail::bytes_text(move.payload), detail::time_text(move.cost),

@@ -24,7 +24,6 @@ class StructureDiff {
   StructureDiff(const Program& before, const Program& after)
       : before_(before),
         after_(after),
-        names_{before.names(), after.names()},
         is_(before.tensors().size(), -1),
         was_(after.tensors().size(), -1) {}
 
@@ -35,15 +34,15 @@ class StructureDiff {
     std::string text;
     const auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
     if (a.operation != nullptr && b.operation != nullptr && !(*a.operation == *b.operation)) {
-      const std::string was = a.operation->view().text(names_[0]);
-      const std::string is = b.operation->view().text(names_[1]);
+      const std::string was = a.operation->view().text(before_.names_on(a.part));
+      const std::string is = b.operation->view().text(after_.names_on(b.part));
       add(was == is ? "one of its numbers is another" : "it is" + is + ", and was" + was);
     }
     if (!(a.contract == b.contract)) add("its contract is another one");
     for (int k = 0; k < a.operands.size() && k < b.operands.size(); ++k) {
       const std::string name = "operand " + std::to_string(k + 1);
-      const std::string was = to_string(a.plan->slots[k].desc, names_[0]);
-      const std::string is = to_string(b.plan->slots[k].desc, names_[1]);
+      const std::string was = to_string(a.plan->slots[k].desc, before_.names_on(a.part));
+      const std::string is = to_string(b.plan->slots[k].desc, after_.names_on(b.part));
       if (was != is) add(name + " is " + is + ", and was " + was);
       const int old = a.operands[k], now = b.operands[k];
       if (!same(old, now)) {
@@ -90,7 +89,6 @@ class StructureDiff {
 
   const Program& before_;
   const Program& after_;
-  AxisNames names_[2];
   std::vector<int> is_;   ///< of each tensor of the first Program, the second's; -1: not known
   std::vector<int> was_;  ///< the other way around
   std::set<int> said_;    ///< tensors that were there, of which is said whose they are

@@ -20,9 +20,11 @@ TESSERA_FUNCTION std::vector<CollectiveTotal> by_axes(const Program& program) {
   for (const ProgramEntry& e : program.entries())
     for (const Step& s : e.plan->steps) {
       if (!s.communicates()) continue;
-      CollectiveTotal& total = totals[{s.group.bits, s.collective}];
-      total.axes = s.group;
+      const AxisSet axes = program.axes_on(e.part, s.group);
+      CollectiveTotal& total = totals[{axes.bits, s.collective}];
+      total.axes = axes;
       total.collective = s.collective;
+      if (!program.takes_part(e)) continue;
       ++total.steps;
       total.messages += s.messages;
       total.payload = detail::saturating_add(total.payload, s.payload);
@@ -41,6 +43,7 @@ TESSERA_FUNCTION std::vector<LayerTotal> by_layer(const Program& program) {
     for (int layer = e.layer; layer >= 0; layer = layers[static_cast<std::size_t>(layer)].parent) {
       LayerTotal& total = totals[static_cast<std::size_t>(layer)];
       ++total.operators;
+      if (!program.takes_part(e)) continue;
       total.payload = detail::saturating_add(total.payload, e.plan->own_payload_bytes());
       total.messages += e.plan->messages();
       total.flops = detail::saturating_add(total.flops, e.plan->flops());

@@ -22,7 +22,9 @@ namespace tessera {
 TESSERA_FUNCTION std::vector<MemoryMoment> memory_timeline(const Program& program) {
   std::vector<MemoryMoment> moments;
   for (int i = 0; i < program.size(); ++i)
-    moments.push_back({i, program.entry(i).held_before, program.entry(i).plan->peak_bytes});
+    moments.push_back(
+        {i, program.entry(i).held_before,
+         program.takes_part(program.entry(i)) ? program.entry(i).plan->peak_bytes : 0});
   return moments;
 }
 
@@ -112,7 +114,7 @@ TESSERA_FUNCTION std::string explain_memory(const Program& any, int rows) {
   for (std::size_t i = 0; i < peak.tensors.size(); ++i) {
     const ProgramTensor& t = program.tensor(peak.tensors[i]);
     if (static_cast<int>(i) < rows) {
-      alive.row({detail::bytes_text(t.bytes), to_string(t.desc, program.names()),
+      alive.row({detail::bytes_text(t.bytes), to_string(t.desc, program.names_on(t.part)),
                  detail::origin_text(program, peak.tensors[i])});
     } else {
       more = detail::saturating_add(more, t.bytes);

@@ -266,6 +266,7 @@ TESSERA_FUNCTION Trace simulated_trace(const Program& program, const Machine& ma
   std::vector<TraceEvent> parts(static_cast<std::size_t>(processes));
   std::vector<std::vector<TraceEvent>> made(static_cast<std::size_t>(processes));
   for (int i = 0; i < program.size(); ++i) {
+    const int part = program.entry(i).part;
     const std::vector<std::vector<detail::LocalStep>> steps =
         detail::steps_of_all(*program.entry(i).plan, machine);
     for (int p = 0; p < processes; ++p)
@@ -274,10 +275,14 @@ TESSERA_FUNCTION Trace simulated_trace(const Program& program, const Machine& ma
     for (int k = 0; k < static_cast<int>(steps.size()); ++k) {
       const Step& step = program.entry(i).plan->steps[k];
       const bool communicates = step.communicates();
-      const auto met = communicates ? clocks.meet(step.group) : std::vector<std::int64_t>();
+      const auto met = communicates ? clocks.meet(program.axes_on(part, step.group))
+                                    : std::vector<std::int64_t>();
       for (int p = 0; p < processes; ++p) {
         const auto at = static_cast<std::size_t>(p);
-        const detail::LocalStep& own = steps[static_cast<std::size_t>(k)][at];
+        const int place = program.place_on(part, p);
+        if (place < 0) continue;
+        const detail::LocalStep& own =
+            steps[static_cast<std::size_t>(k)][static_cast<std::size_t>(place)];
         std::int64_t& now = clocks.of(p);
         const auto add = [&](TraceKind kind, std::int64_t end, int number, Index bytes) {
           if (end > now) made[at].push_back({now, end, kind, p, 0, i, k, number, bytes});
@@ -294,6 +299,7 @@ TESSERA_FUNCTION Trace simulated_trace(const Program& program, const Machine& ma
       call += communicates ? 1 : 0;
     }
     for (int p = 0; p < processes; ++p) {
+      if (program.place_on(part, p) < 0) continue;
       auto& events = made[static_cast<std::size_t>(p)];
       events.push_back(parts[static_cast<std::size_t>(p)]);
       events.back().end = clocks.of(p);

@@ -40,24 +40,26 @@ struct LayerPath {
 /// Opens the layers of a path again, one within the other.
 class OpenAgain {
  public:
-  explicit OpenAgain(MeshCore& mesh) : mesh_(mesh) {}
+  explicit OpenAgain(MeshCore& mesh) : mesh_(&mesh) {}
   OpenAgain(const OpenAgain&) = delete;
   OpenAgain& operator=(const OpenAgain&) = delete;
   ~OpenAgain() { close(); }
-  void open(const LayerPath* path) {
-    if (path == open_) return;
+  void open(const LayerPath* path) { open(path, *mesh_); }
+  void open(const LayerPath* path, MeshCore& mesh) {
+    if (path == open_ && &mesh == mesh_) return;
     close();
     open_ = path;
+    mesh_ = &mesh;
     if (path == nullptr) return;
     for (const std::string& name : path->names)
-      layers_.push_back(std::make_unique<Layer>(mesh_, name, path->where));
+      layers_.push_back(std::make_unique<Layer>(*mesh_, name, path->where));
   }
 
  private:
   void close() {
     while (!layers_.empty()) layers_.pop_back();  // the innermost first
   }
-  MeshCore& mesh_;
+  MeshCore* mesh_;
   const LayerPath* open_ = nullptr;
   std::vector<std::unique_ptr<Layer>> layers_;
 };
@@ -71,18 +73,25 @@ struct ListedCall {
   FixedVector<int, max_operands> operands;     ///< in the list of tensors
   FixedVector<int, max_operands + 1> results;  ///< the same
   bool into = false;                           ///< its result has a destination
+  bool moves = false;                          ///< to memory of another mesh's tensor
   Lane* lane = nullptr;
   int layers = -1;  ///< in the list of paths
+  int part = 0;     ///< in the list of meshes
 };
 
-/// A tensor of the calls. Those of one memory have one number, and are linked.
+/// A tensor of the calls. Those of one memory have one number, and are linked, on whichever meshes
+/// they are seen.
 struct ListedTensor {
   TensorCore tensor;
-  int number = 0;       ///< the first one's place in the list of tensors
-  int next = -1;        ///< the next one of this memory
-  int made = -1;        ///< the first one's: the call that makes it
-  int last = 0;         ///< the first one's: the last call that has it
-  bool hidden = false;  ///< the first one's: calls write what was there
+  int number = 0;  ///< the first one's place in the list of tensors
+  int next = -1;   ///< the next one of this memory
+  int made = -1;   ///< the first one's: the call that makes it
+  int last = -1;   ///< the first one's: the last call that has it
+  bool hidden =
+      false;  ///< the first one's, and that of what is written: calls write what was there
+  bool awaits = false;  ///< the first one's: a move makes it, which needs its memory
+  int seen_from =
+      -1;  ///< the tensor that it is, seen on another mesh: its storage holds that one's
 };
 
 /// An operator of a Program that has been planned.
@@ -91,16 +100,23 @@ struct ReadyCall {
   std::uint64_t name = 0;  ///< CallName::digest
 };
 
+/// On how many meshes the calls of a list work: on one; or on parts of one mesh, the mesh, and
+/// meshes over the same processes.
+enum class ListsOn : std::uint8_t { one_mesh, one_world };
+
 class Listing final : public Taker {
  public:
-  Listing() = default;
+  explicit Listing(ListsOn on = ListsOn::one_mesh) : on_(on) {}
   ~Listing() { let_go(); }
 
   /// Lists a call, and returns its result, whose memory is promised. Throws what planning throws,
-  /// and UsageError when the call has other memory than tensors of one mesh.
+  /// MeshError for a mesh of another world, and UsageError when the call has other memory than
+  /// tensors.
   TESSERA_FUNCTION TensorCore take(const Request& r) override;
   TESSERA_FUNCTION void refuse(CallSite site) const override;
   bool takes_all() const override { return true; }
+  Taker* lister() override { return this; }
+  TESSERA_FUNCTION void see(const TensorCore& x, const TensorCore& seen, CallSite site) override;
   void pin(const TensorCore& x, const OpenSharding& to, Where where) override {
     pins_.add(x, to, where);
   }
@@ -126,8 +142,12 @@ class Listing final : public Taker {
                       listed(known).tensor.storage() == tensor.storage();
     return mine ? number_of(known) : -1;
   }
-  /// Returns the mesh of the calls; null where none is listed.
+  /// Returns the mesh of the first call; null where none is listed.
   const std::shared_ptr<MeshCore>& mesh() const { return mesh_; }
+  /// Returns the meshes of the calls, in the order in which they are first used; and the one over
+  /// all their processes, of which the others are parts: where there is one, that one itself.
+  const std::vector<std::shared_ptr<MeshCore>>& meshes() const { return meshes_; }
+  const std::shared_ptr<MeshCore>& world() const { return meshes_.size() > 1 ? world_ : mesh_; }
 
  private:
   friend class ListedRun;
@@ -138,8 +158,15 @@ class Listing final : public Taker {
   const ListedCall& call(int i) const { return *calls_[static_cast<std::size_t>(i)]; }
   int number_of(int tensor) const { return listed(tensor).number; }
   /// Returns the place of a tensor in the list, where it is added if it is new.
+  int found(const TensorCore& tensor, bool made);
+  /// The same of a tensor that the next call has.
   int place_of(const TensorCore& tensor, bool made);
+  /// Returns the place of a mesh among those of the calls, where it is added if it is new.
+  int part_of(const std::shared_ptr<MeshCore>& mesh, CallSite site);
+  /// Returns whether somebody else holds a tensor's memory; and whether it is seen as a tensor of
+  /// several meshes.
   bool kept_by_others(int number) const;
+  bool seen_elsewhere(int number) const;
   int layers_now(const MeshCore& mesh);
   void show();
   /// Returns what is pinned, by the number of each tensor.
@@ -147,7 +174,9 @@ class Listing final : public Taker {
   /// Calls that did not run keep no promise.
   void let_go();
 
-  std::shared_ptr<MeshCore> mesh_;
+  ListsOn on_;
+  std::shared_ptr<MeshCore> mesh_, world_;
+  std::vector<std::shared_ptr<MeshCore>> meshes_;
   BlockPool* pool_ = nullptr;  ///< the mesh's, for calls
   std::vector<std::shared_ptr<ListedCall>> calls_;
   std::vector<ListedTensor> tensors_;

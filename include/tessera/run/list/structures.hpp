@@ -45,9 +45,9 @@ class Structures {
  public:
   struct Known {
     std::uint64_t structure;
-    std::weak_ptr<const MeshCore> mesh;  ///< plans are of one mesh
-    std::int64_t call;                   ///< the first call that had it, counted from 1
-    std::int64_t called;                 ///< the last one
+    std::vector<std::weak_ptr<const MeshCore>> meshes;  ///< of the plans
+    std::int64_t call;    ///< the first call that had it, counted from 1
+    std::int64_t called;  ///< the last one
     Program listed;
     Choice choice;  ///< without a program where nothing was to be chosen
     Sharing sharing;
@@ -55,6 +55,10 @@ class Structures {
     Reuse reuse;
     Overlap overlap;               ///< its Program is the one that runs
     std::vector<ReadyCall> ready;  ///< its operators
+
+    /// Returns whether it is of these meshes; and whether one of its own has ended.
+    bool on(const std::vector<std::shared_ptr<MeshCore>>& these) const;
+    bool over() const;
   };
   /// Collective over the mesh of the calls. Communication: that of the Program; for a new structure
   /// one all-reduce of two integers, in no ledger. Throws MismatchError when processes have listed

@@ -41,6 +41,12 @@ inline std::string least_peak_text(const Choice& choice);
 
 TESSERA_FUNCTION Choice choose(const Program& program, const PlanOptions& planning,
                                const ChooseOptions& options) {
+  if (!program.parts().empty())
+    throw UsageError(
+        "shardings are chosen for a function whose operators are all on one mesh, and this one "
+        "has operators on parts of " +
+        to_string(program.mesh, program.names()) +
+        "; choose for what it calls on one mesh, and call or compile the rest without a choice");
   if (options.previous == nullptr && options.stated == nullptr)
     return detail::chosen_anew(program, planning, options);
   return detail::chosen_beside_earlier(program, planning, options);

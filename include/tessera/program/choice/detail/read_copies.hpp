@@ -74,9 +74,9 @@ class ReadCopies : ProgramEdit {
     };
     for_each_changed(e, i, changed);
     const Plan& plan = *e.plan;
-    const bool copies = plan.kind == OperatorKind::reshard && e.operands.size() == 1 &&
-                        e.result >= 0 && e.result != e.operands[0] && e.also.empty() &&
-                        plan.slots[0].desc.sharding.partial.empty() &&
+    const bool copies = e.operation != nullptr && plan.kind == OperatorKind::reshard &&
+                        e.operands.size() == 1 && e.result >= 0 && e.result != e.operands[0] &&
+                        e.also.empty() && plan.slots[0].desc.sharding.partial.empty() &&
                         plan.result_desc().sharding.partial.empty() &&
                         program_.tensor(e.result).made == i;
     if (!copies) return;

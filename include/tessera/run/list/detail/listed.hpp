@@ -16,54 +16,104 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/base/memory.hpp>
+#include <tessera/plan/op/move/between.hpp>
+#include <tessera/plan/op/move/between_parts.hpp>
 #include <tessera/run/list/listing.hpp>
+#include <tessera/run/program_parts.hpp>
 #include <tessera/run/run.hpp>
+#include <tessera/tensor/part_core.hpp>
 
 namespace tessera::detail {
 
 /// Where the calls of lists lie.
 struct ListedCallPool : PoolOwner {};
 
+/// Returns whether a call writes the memory of a tensor of another mesh.
+inline bool goes_elsewhere(const Request& r) {
+  return r.operation.get_if<ops::Between>() != nullptr ||
+         r.operation.get_if<ops::BetweenParts>() != nullptr;
+}
+/// Returns whether meshes are over the same processes.
+inline bool one_world(MeshCore& a, MeshCore& b) {
+  std::vector<int> mine = a.processes(), theirs = b.processes();
+  std::sort(mine.begin(), mine.end());
+  std::sort(theirs.begin(), theirs.end());
+  return mine == theirs && a.transport().name() == b.transport().name();
+}
+
+TESSERA_FUNCTION int Listing::part_of(const std::shared_ptr<MeshCore>& mesh, CallSite site) {
+  for (std::size_t i = 0; i < meshes_.size(); ++i)
+    if (meshes_[i] == mesh) return static_cast<int>(i);
+  const auto refuse = [&](const char* rule) {
+    throw MeshError(std::string(site.label) +
+                        ": a compiled function calls operators on two meshes, " +
+                        text_of_mesh(*mesh_) + " and " + text_of_mesh(*mesh) + rule,
+                    site.where);
+  };
+  if (meshes_.empty()) {
+    mesh_ = mesh;
+    pool_ = &mesh->attachment<ListedCallPool>().pool();
+  } else {
+    if (on_ == ListsOn::one_mesh)
+      refuse("; it works on one; reshard between meshes before or after");
+    if (world_ == nullptr) world_ = whole_of(mesh_, site.where);
+    const std::shared_ptr<MeshCore> whole = whole_of(mesh, site.where);
+    if (whole != world_ && !one_world(*whole, *world_))
+      refuse(
+          ", of other processes; it works on the parts of one mesh, on that mesh, and on meshes "
+          "over the same processes; make one of them over the processes of the other");
+  }
+  meshes_.push_back(mesh);
+  return static_cast<int>(meshes_.size()) - 1;
+}
+
 TESSERA_FUNCTION TensorCore Listing::take(const Request& r) {
   MeshCore& mesh = mesh_of(r);
   return on_process(mesh, r.site, [&]() -> TensorCore {
-    if (mesh_ != nullptr && mesh_ != r.mesh())
-      throw MeshError(std::string(r.site.label) +
-                          ": a compiled function calls operators on two meshes, " +
-                          mesh_->to_string() + " and " + mesh.to_string() +
-                          "; it works on one; reshard between meshes before or after",
-                      r.site.where);
     if (r.extras.kernel.make != nullptr && r.extras.kernel.keep == nullptr) {
       const TakenBy none(nullptr);  // of the host's memory, which may be gone when the list runs
       return tessera::detail::run(r);
     }
+    const int part = part_of(r.mesh(), r.site);
     const PlanQuestion question(r);
     const Prepared& prepared = planned(r, question);
     const Plan& plan = *prepared.plan;
-    require_own_tensors(r, plan, false);
-    if (mesh_ == nullptr) {
-      mesh_ = r.mesh();
-      pool_ = &mesh.attachment<ListedCallPool>().pool();
-    }
+    const bool moves = on_ == ListsOn::one_world && goes_elsewhere(r);
+    if (!moves) require_own_tensors(r, plan, false);
     const auto kept = std::allocate_shared<ListedCall>(PoolAllocator<ListedCall>(*pool_), r);
     ListedCall& call = *kept;
     call.prepared = prepared.shared_from_this();
     call.name = CallName(question.query, r.site.label).digest;
+    call.part = part;
+    call.moves = moves;
     digest_.add(call.name);
+    if (part > 0) digest_.add(static_cast<std::uint64_t>(part));
     const auto list = [&](auto& places, const TensorCore& tensor, bool made) {
       places.push_back(place_of(tensor, made));
       digest_.add(static_cast<std::uint64_t>(number_of(places.back())));
     };
     for (const TensorCore* operand : r.operands) list(call.operands, *operand, false);
-    promise_results(r, plan, [&](const TensorCore& result) {
-      list(call.results, result, result.storage()->promised());
-    });
-    if (const TensorCore* into = r.extras.into; into != nullptr) {
-      call.into = true;
-      if (!into->storage()->promised()) {
-        listed(number_of(call.results[0])).hidden = true;
-        into->storage()->hide(r.site.where);
+    const TensorCore* const into = r.extras.into;
+    if (moves) {
+      digest_.add(static_cast<std::uint64_t>(part_of(into->mesh(), r.site)));
+      list(call.results, *into, false);
+      ListedTensor& first = listed(number_of(call.results[0]));
+      if (first.made < 0 && !first.hidden && first.tensor.storage()->promised()) {
+        first.made = size();
+        first.awaits = true;
       }
+    } else {
+      promise_results(r, plan, [&](const TensorCore& result) {
+        list(call.results, result, result.storage()->promised());
+      });
+    }
+    if (into != nullptr) {
+      call.into = true;
+      if (!into->storage()->promised())
+        for (const int t : {call.results[0], number_of(call.results[0])}) {
+          listed(t).hidden = true;
+          listed(t).tensor.storage()->hide(r.site.where);
+        }
     }
     call.lane = lane_of_thread;
     call.layers = layers_now(mesh);
@@ -75,6 +125,24 @@ TESSERA_FUNCTION TensorCore Listing::take(const Request& r) {
   });
 }
 
+TESSERA_FUNCTION void Listing::see(const TensorCore& x, const TensorCore& seen, CallSite site) {
+  for (const TensorCore* one : {&x, &seen}) (void)part_of(one->mesh(), site);
+  if (on_ == ListsOn::one_mesh)
+    throw UsageError(std::string(site.label) +
+                         ": a tensor is seen otherwise by manual mode in a function whose calls "
+                         "are cut into stages, where tensors stay on one mesh; call it outside",
+                     site.where);
+  const int from = found(x, false);
+  const int at = static_cast<int>(tensors_.size());
+  int end = number_of(from);
+  while (listed(end).next >= 0) end = listed(end).next;
+  listed(end).next = at;
+  ListedTensor added{seen, number_of(from)};
+  added.seen_from = from;
+  tensors_.push_back(std::move(added));
+  seen.storage()->set_listed(at);
+}
+
 TESSERA_FUNCTION void Listing::refuse(CallSite site) const {
   throw UsageError(std::string(site.label) +
                        ": the call is made at once, and the operators of a compiled function run "
@@ -83,6 +151,12 @@ TESSERA_FUNCTION void Listing::refuse(CallSite site) const {
 }
 
 TESSERA_FUNCTION int Listing::place_of(const TensorCore& tensor, bool made) {
+  const int at = found(tensor, made);
+  listed(number_of(at)).last = size();
+  return at;
+}
+
+TESSERA_FUNCTION int Listing::found(const TensorCore& tensor, bool made) {
   Storage& storage = *tensor.storage();
   const int known = storage.listed();  // by this list, if its tensor has this memory
   const bool mine = known >= 0 && known < static_cast<int>(tensors_.size()) &&
@@ -93,17 +167,17 @@ TESSERA_FUNCTION int Listing::place_of(const TensorCore& tensor, bool made) {
       listed(before).next = static_cast<int>(tensors_.size());
       break;
     }
-    if (listed(at).tensor.desc() == tensor.desc()) break;
+    const TensorCore& there = listed(at).tensor;
+    if (there.storage().get() == &storage && there.desc() == tensor.desc()) break;
   }
   if (at < 0) {
     at = static_cast<int>(tensors_.size());
-    tensors_.push_back({tensor, mine ? known : at});
+    tensors_.push_back({tensor, mine ? number_of(known) : at});
     if (!mine) {
       storage.set_listed(at);
       listed(at).made = made ? size() : -1;
     }
   }
-  listed(number_of(at)).last = size();
   return at;
 }
 
@@ -125,10 +199,28 @@ TESSERA_FUNCTION int Listing::layers_now(const MeshCore& mesh) {
   return static_cast<int>(layers_.size()) - 1;
 }
 
+TESSERA_FUNCTION bool Listing::seen_elsewhere(int number) const {
+  for (int i = number; i >= 0; i = listed(i).next)
+    if (listed(i).seen_from >= 0) return true;
+  return false;
+}
+
 TESSERA_FUNCTION bool Listing::kept_by_others(int number) const {
-  long own = 0;
-  for (int i = number; i >= 0; i = listed(i).next) ++own;
-  return listed(number).tensor.storage().use_count() > own;
+  const auto storage = [&](int i) { return listed(i).tensor.storage().get(); };
+  if (!seen_elsewhere(number)) {
+    long own = 0;
+    for (int i = number; i >= 0; i = listed(i).next) ++own;
+    return listed(number).tensor.storage().use_count() > own;
+  }
+  for (int i = number; i >= 0; i = listed(i).next) {
+    long own = 0;
+    for (int k = number; k >= 0; k = listed(k).next) {
+      if (storage(k) == storage(i)) ++own;
+      if (const int from = listed(k).seen_from; from >= 0 && storage(from) == storage(i)) ++own;
+    }
+    if (listed(i).tensor.storage().use_count() > own) return true;
+  }
+  return false;
 }
 
 TESSERA_FUNCTION void Listing::show() {
@@ -175,9 +267,15 @@ inline int enter(Program& program, const LayerPath& path) {
 TESSERA_FUNCTION Program Listing::program() const {
   Program program;
   if (mesh_ == nullptr) return program;
-  program.mesh = mesh_->shape();
-  program.process = mesh_->process();
-  program.set_names(mesh_->names());
+  program.mesh = world()->shape();
+  program.process = world()->process();
+  program.set_names(world()->names());
+  const bool parts = meshes_.size() > 1;
+  if (parts) {
+    std::vector<MeshCore*> meshes;
+    for (const std::shared_ptr<MeshCore>& mesh : meshes_) meshes.push_back(mesh.get());
+    program.set_parts(program_parts(*world_, meshes));
+  }
   for (int i = 0; i < static_cast<int>(tensors_.size()); ++i) {
     const ListedTensor& t = listed(i);
     const Storage& storage = *t.tensor.storage();
@@ -188,8 +286,14 @@ TESSERA_FUNCTION Program Listing::program() const {
       tensor.first = t.made >= 0 ? t.made : 0;
       tensor.last = kept_by_others(i) ? size() : t.last;
       tensor.adopted = storage.adopted();
-      tensor.bytes = t.made >= 0 ? arena_charge(TensorCore::local_bytes(*mesh_, tensor.desc))
-                                 : storage.charge();
+      tensor.awaits = t.awaits;
+      tensor.seen = parts && seen_elsewhere(i);
+      const std::shared_ptr<MeshCore>& on = t.tensor.mesh();
+      for (std::size_t k = 0; k < meshes_.size(); ++k)
+        if (meshes_[k] == on) tensor.part = static_cast<int>(k);
+      if (!parts || !on->absent())
+        tensor.bytes = t.made >= 0 ? arena_charge(TensorCore::local_bytes(*on, tensor.desc))
+                                   : storage.charge();
     }
     (void)program.add(tensor);
   }
@@ -200,7 +304,8 @@ TESSERA_FUNCTION Program Listing::program() const {
     for (const int t : c.operands) entry.operands.push_back(number_of(t));
     entry.operation = c.prepared->operation;
     entry.call = i;
-    entry.contract = contract_at(*mesh_, site);
+    entry.contract = contract_at(*meshes_[static_cast<std::size_t>(c.part)], site);
+    entry.part = c.part;
     entry.result = number_of(c.results[0]);
     for (int k = 1; k < c.results.size(); ++k) entry.also.push_back(number_of(c.results[k]));
     const int depth =
@@ -225,10 +330,12 @@ TESSERA_FUNCTION bool Listing::is(const Program& program) const {
     const ListedCall& c = call(i);
     const ProgramEntry& e = program.entry(i);
     if (e.operands.size() != c.operands.size() || e.also.size() + 1 != c.results.size() ||
-        e.result != number_of(c.results[0]) || e.label != c.kept.site().label ||
-        !(e.contract == contract_at(*mesh_, c.kept.site())) ||
-        !(e.plan == c.prepared->plan || *e.plan == *c.prepared->plan) ||
-        !(*e.operation == c.kept.operation()))
+        e.result != number_of(c.results[0]) || e.label != c.kept.site().label || e.part != c.part ||
+        (e.operation == nullptr) != c.moves ||
+        !(e.contract == contract_at(*meshes_[static_cast<std::size_t>(c.part)], c.kept.site())))
+      return false;
+    if (!c.moves && (!(e.plan == c.prepared->plan || *e.plan == *c.prepared->plan) ||
+                     !(*e.operation == c.kept.operation())))
       return false;
     for (int k = 0; k < e.operands.size(); ++k)
       if (e.operands[k] != number_of(c.operands[k])) return false;

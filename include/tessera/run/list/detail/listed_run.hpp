@@ -44,7 +44,8 @@ class ListedRun {
       finish_before(i);
       const ProgramEntry& e = program_.entry(i);
       const int layer = layers_of_[static_cast<std::size_t>(e.layer)];
-      layers_.open(layer < 0 ? nullptr : &calls_.layers_[static_cast<std::size_t>(layer)]);
+      layers_.open(layer < 0 ? nullptr : &calls_.layers_[static_cast<std::size_t>(layer)],
+                   *mesh_of(e));
       if (e.meanwhile > 0)
         start(e, i);
       else if (e.call < 0)
@@ -58,6 +59,10 @@ class ListedRun {
 
  private:
   int listed() const { return static_cast<int>(calls_.tensors_.size()); }
+  /// Returns the mesh on which an operator works.
+  const std::shared_ptr<MeshCore>& mesh_of(const ProgramEntry& e) const {
+    return calls_.meshes_[static_cast<std::size_t>(e.part)];
+  }
   TensorCore& tensor(int t) {
     return t < listed() ? calls_.listed(t).tensor : added_[static_cast<std::size_t>(t - listed())];
   }
@@ -79,7 +84,14 @@ class ListedRun {
   /// Returns tensor t as operand k of an operator: what lies there may have another's description,
   /// of a sharding that is the same on this mesh.
   TensorCore as_operand(const ProgramEntry& e, int k) {
-    return {calls_.mesh_, e.plan->slots[k].desc, tensor(e.operands[k]).storage()};
+    return {mesh_of(e), e.plan->slots[k].desc, tensor(on_mesh_of(e, e.operands[k])).storage()};
+  }
+  /// Returns the place of the tensor that memory t is on an operator's mesh.
+  int on_mesh_of(const ProgramEntry& e, int t) {
+    if (t >= listed() || calls_.meshes_.size() == 1) return t;
+    for (int i = t; i >= 0; i = calls_.listed(i).next)
+      if (tensor(i).defined() && tensor(i).mesh() == mesh_of(e)) return i;
+    return t;
   }
   /// Returns the memory that the results were promised; null where a pass added one.
   Promises promises_of(const ProgramEntry& e) {
@@ -90,8 +102,9 @@ class ListedRun {
   }
   /// Carries out operator i of the program, and plans it unless it is ready.
   TensorCore carried_out(const Request& r, int i) {
-    return on_process(*calls_.mesh_, r.site, [&] {
-      calls_.mesh_->require_usable(r.site.where);
+    const std::shared_ptr<MeshCore>& mesh = mesh_of(program_.entry(i));
+    return on_process(*mesh, r.site, [&] {
+      mesh->require_usable(r.site.where);
       const ProgramEntry& e = program_.entry(i);
       ReadyCall& ready = ready_[static_cast<std::size_t>(i)];
       const ListedCall* const call = e.call < 0 ? nullptr : &calls_.call(e.call);
@@ -125,8 +138,8 @@ class ListedRun {
     move->entry = i;
     move->promised = promises_of(e);
     if (e.result >= listed()) {
-      move->promised[0] = make_promise(calls_.mesh_, e.where);
-      tensor(e.result) = {calls_.mesh_, e.plan->result_desc(), move->promised[0]};
+      move->promised[0] = make_promise(mesh_of(e), e.where);
+      tensor(e.result) = {mesh_of(e), e.plan->result_desc(), move->promised[0]};
     }
     Request r{*e.operation, {}, {e.label, e.where, e.contract}};
     FixedVector<TensorCore, max_operands> operands;
@@ -158,13 +171,14 @@ class ListedRun {
   void listed_call(const ProgramEntry& e, int i, const ListedCall& call) {
     const OnLane there(call.lane);
     Request r = call.kept.request();
-    r.operation = *e.operation;
+    if (!call.moves) r.operation = *e.operation;
     std::vector<TensorCore> others;  // in place of those that are listed
     others.reserve(static_cast<std::size_t>(call.operands.size()));
     for (int k = 0; k < call.operands.size(); ++k)
       r.operands.push_back(calls_.number_of(call.operands[k]) == e.operands[k]
                                ? &tensor(call.operands[k])
                                : &others.emplace_back(as_operand(e, k)));
+    if (call.moves) return moved(r, i, call);
     std::vector<TensorCore> also;
     if (call.results.size() > 1) r.extras.also = &also;
     if (e.plan->destination == Destination::accumulated &&
@@ -191,16 +205,33 @@ class ListedRun {
     TensorCore into;
     if (call.into) {
       promised[0] = nullptr;
-      into = {calls_.mesh_, e.plan->result_desc(), tensor(e.result).storage()};
+      const TensorCore& asked = tensor(call.results[0]);
+      const bool own = calls_.number_of(call.results[0]) == e.result && asked.defined();
+      into = {mesh_of(e), e.plan->result_desc(), (own ? asked : tensor(e.result)).storage()};
       r.extras.into = &into;
     }
     (void)carried_out(r, i);
   }
 
+  /// A move, to the memory of a tensor on another mesh, which may begin with it.
+  void moved(Request r, int i, const ListedCall& call) {
+    const int number = calls_.number_of(call.results[0]);
+    const TensorCore& result = tensor(number);
+    if (program_.tensor(number).awaits && result.storage()->promised())
+      result.storage()->keep(
+          *make_storage(result.mesh(), TensorCore::local_bytes(*result.mesh(), result.desc())));
+    const TensorCore& into = tensor(call.results[0]);
+    r.extras.into = &into;
+    (void)carried_out(r, i);
+    if (into.storage() != result.storage())
+      result.storage()->set_history(into.storage()->history());
+  }
   /// The result takes the memory of an operand, and the promise is kept with it.
   void in_place(const ProgramEntry& e, int i, Request r, int own) {
     r.extras.into = r.operands[e.operands.find(e.result)];
     r.extras.destination = Destination::accumulated;
+    Storage& there = *r.extras.into->storage();  // which may differ where the result does
+    if (tensor(own).defined()) there.set_varies(there.varies() | tensor(own).storage()->varies());
     const TensorCore made = carried_out(r, i);
     if (program_.tensor(own).last >= 0) {  // another operator makes what was listed
       tensor(e.result) = made;

@@ -25,13 +25,22 @@
 
 namespace tessera::detail {
 
+TESSERA_FUNCTION bool Structures::Known::on(
+    const std::vector<std::shared_ptr<MeshCore>>& these) const {
+  return std::equal(meshes.begin(), meshes.end(), these.begin(), these.end(),
+                    [](const auto& mine, const auto& other) { return mine.lock() == other; });
+}
+TESSERA_FUNCTION bool Structures::Known::over() const {
+  return std::any_of(meshes.begin(), meshes.end(), [](const auto& one) { return one.expired(); });
+}
+
 TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& options, Where where) {
   ++calls_;
   if (calls.mesh() == nullptr) return;  // nothing is listed
   const std::uint64_t structure = calls.structure();
   last_ = 0;
   while (last_ < known_.size() &&
-         !(known_[last_].structure == structure && known_[last_].mesh.lock() == calls.mesh() &&
+         !(known_[last_].structure == structure && known_[last_].on(calls.meshes()) &&
            calls.is(known_[last_].listed)))
     ++last_;
   if (last_ == known_.size()) make(calls, structure, options, where);
@@ -42,7 +51,7 @@ TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& opti
 
 TESSERA_FUNCTION void Structures::make(const Listing& calls, std::uint64_t structure,
                                        const CompileOptions& options, Where where) {
-  MeshCore& mesh = *calls.mesh();
+  MeshCore& mesh = *calls.world();
   Program listed = calls.program();
   const auto words = [&] {
     std::string text = "the compiled function of " + std::to_string(listed.size()) + " operators";
@@ -57,7 +66,17 @@ TESSERA_FUNCTION void Structures::make(const Listing& calls, std::uint64_t struc
   };
   (void)mesh.begin_operator({mix(0, structure), 0, 0}, words, where);
   mesh.always_agree(structure, words, where);
-  Known known{structure, calls.mesh(), calls_, calls_, std::move(listed), {}, {}, {}, {}, {}, {}};
+  Known known{structure,
+              {calls.meshes().begin(), calls.meshes().end()},
+              calls_,
+              calls_,
+              std::move(listed),
+              {},
+              {},
+              {},
+              {},
+              {},
+              {}};
   const PlanOptions planning = plan_options(mesh);
   known.sharing.program = known.listed;
   if (options.choose) {
@@ -85,7 +104,7 @@ TESSERA_FUNCTION void Structures::make(const Listing& calls, std::uint64_t struc
 
 TESSERA_FUNCTION void Structures::forget(const CompileOptions& options) {
   for (Known& known : known_)
-    if (known.mesh.expired()) known.ready.clear();  // no more: meshes end at other times elsewhere
+    if (known.over()) known.ready.clear();  // no more: meshes end at other times elsewhere
   const auto most = static_cast<std::size_t>(std::max(options.most_structures, 1));
   while (known_.size() >= most)
     known_.erase(std::min_element(known_.begin(), known_.end(), [](const Known& a, const Known& b) {
@@ -96,11 +115,12 @@ TESSERA_FUNCTION void Structures::forget(const CompileOptions& options) {
 /// A word for each operator of a Program, sorted: two Programs are near where they have most in
 /// common.
 inline std::vector<std::uint64_t> words_of(const Program& program) {
-  const AxisNames names = program.names();
   std::vector<std::uint64_t> words;
   for (int i = 0; i < program.size(); ++i) {
     const ProgramEntry& e = program.entry(i);
-    std::string text = e.label + e.operation->view().text(names);
+    const AxisNames names = program.names_on(e.part);
+    std::string text = e.label;
+    if (e.operation != nullptr) text += e.operation->view().text(names);
     for (int k = 0; k < e.operands.size(); ++k) {
       const int made = program.tensor(e.operands[k]).made;
       text +=
@@ -140,12 +160,14 @@ TESSERA_FUNCTION std::string Structures::explain() const {
     for (std::size_t j = i - 1; j-- > 0;)
       if (const std::size_t by = apart(words[i], words[j]); by < least) nearest = j, least = by;
     const Known& before = known_[nearest];
-    const auto mesh = known_[i].mesh.lock();
+    const auto same = std::equal(known_[i].meshes.begin(), known_[i].meshes.end(),
+                                 before.meshes.begin(), before.meshes.end(),
+                                 [](const auto& a, const auto& b) { return a.lock() == b.lock(); });
     text += "call " + std::to_string(known_[i].call) + " differs from call " +
             std::to_string(before.call) + ":\n" +
-            (mesh == nullptr              ? "  its mesh is gone\n"
-             : mesh == before.mesh.lock() ? ""
-                                          : "  it is on another mesh\n") +
+            (known_[i].over() ? "  its mesh is gone\n"
+             : same           ? ""
+                              : "  it is on another mesh\n") +
             tessera::explain(diff(before.listed, known_[i].listed));
   }
   return text;
