@@ -415,16 +415,27 @@ TEST_CASE("a program of a manual function names its collectives, and says what t
   CHECK(program.entries()[0].plan->payload_bytes() == 7 * 8 * 4 * 8);
 }
 
-TEST_CASE("what runs within a function is recorded on the mesh that is left") {
+TEST_CASE("what runs within a function is recorded with its collectives, and on what is left") {
   const auto mesh = dry_mesh<Grid>(4, 8);
   const auto x = zeros<Tensor<model, data>>(mesh, 64, 16);
   Recording outside(mesh.core());
   Recording within(manual_mesh<model>(mesh).core());
   (void)manual<model>(
       [](const auto& a) { return all_reduce_over<model>(einsum<"ij,kj->ik", P<_, _>>(a, a)); })(x);
-  const Program collectives = outside.take(), operators = within.take();
-  REQUIRE(collectives.entries().size() == 1);
-  CHECK(collectives.entries()[0].plan->count(all_reduce) == 1);
+  const Program all = outside.take(), operators = within.take();
+  REQUIRE(all.entries().size() == 2);
+  REQUIRE(all.parts().size() == 2);
+  CHECK(all.part_at(all.entry(0).part).name == "manual model");
+  CHECK(all.entry(0).plan == operators.entry(0).plan);
+  CHECK(all.part_at(all.entry(1).part).name.empty());
+  CHECK(all.entry(1).plan->count(all_reduce) == 1);
+  CHECK(all.payload_bytes(AxisSet{0}) == operators.payload_bytes());  // over data
+  CHECK(all.payload_bytes(AxisSet{1}) == all.entry(1).plan->payload_bytes());
+  const std::string text = explain(all);
+  CHECK(text.find("manual model\n") != std::string::npos);
+  CHECK(text.find("over model  all-reduce") != std::string::npos);
+  CHECK_FALSE(check(all, only(over<Grid, model>(all_reduce))).kept);
+  CHECK(check(all, only({over<Grid, model>(all_reduce), over<Grid, data>(all_reduce)})).kept);
   REQUIRE(operators.entries().size() == 1);
   CHECK(operators.entries()[0].label == "ij,kj->ik");
   CHECK(operators.entries()[0].plan->count(all_reduce) == 1);  // over data, of four processes
@@ -523,8 +534,17 @@ TEST_CASE("what manual functions cannot do, they say") {
         },
         "the result differs over an axis over which the destination is equal");
     const auto whole = manual<model>([](const auto& a) { return all_reduce_over<model>(a * a); });
-    all += says([&] { (void)compile(whole)(y); }, "tensors stay on one mesh");
-    all += says([&] { (void)async([&] { return whole(y); }).wait(); }, "tensors stay on one mesh");
-    return all;
+    all += says(
+        [&] {
+          (void)async([&] {
+            return manual<model>(
+                [](const auto& a) { return along<0, model>(permute_over<model, Shift<1>>(a)); })(y);
+          }).wait();
+        },
+        "another mesh's inside async");
+    const auto same_as = [&](const auto& z) {
+      return to_host(z) == to_host(whole(y)) ? std::string() : std::string("other values");
+    };
+    return all + same_as(compile(whole)(y)) + same_as(async([&] { return whole(y); }).wait());
   })));
 }

@@ -425,7 +425,9 @@ TEST_CASE("what a compiled function may not do is said where it does it") {
     };
     says([&] { return value(sum(x)); }, "inside async or a compiled function, give the tensor");
     says([&] { return to_host(x + x); }, "started at compile.loopback.cpp");
-    says([&] { return std::pair(x + x, far + far); }, "calls operators on two meshes");
+    const auto dry = zeros<Real<data, model>>(dry_mesh<Grid>(2, 2), 6, 8);
+    says([&] { return std::pair(x + x, dry + dry); }, "calls operators on two meshes");
+    says([&] { return x + far; }, "operators take tensors of one mesh object");
     says([&] { return (void)halo.exchange_async(), 1; }, "the call is made at once");
     says([&] { return halo.exchange(), 1; }, "the call is made at once");
     says([&] { return einsum<"ij,jk->ik">(x, x); }, "compile.loopback.cpp");
@@ -438,6 +440,9 @@ TEST_CASE("what a compiled function may not do is said where it does it") {
         "or a compiled function has tensors for its operands");
     CHECK(to_host(y) == to_host(zeros_like(x)));  // nothing ran, and y can be read again
     CHECK(to_host(compile([&] { return x + x; })()) == to_host(2.0 * x));
+    const auto [here, there] = compile([&] { return std::pair(x + x, far + far); })();
+    CHECK(to_host(here) == to_host(2.0 * x));
+    CHECK(to_host(there) == to_host(2.0 * far));
   });
 }
 

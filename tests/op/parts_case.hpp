@@ -51,7 +51,7 @@ std::string parts_case_of(const DynamicMesh& whole, const DynamicMesh& a, const 
   const DynamicTensor y = reshard(x, to, b);
   const Program program = recording.take();
   if (a.core() != b.core()) {
-    const Plan& plan = *program.entries().at(0).plan;
+    const Plan& plan = *program.entries().back().plan;  // what finishes x goes before
     if (ledger.total().payload_bytes != plan.own_payload_bytes())
       return label + "the ledger and the plan differ in payload";
     if (!a.takes_part() && !b.takes_part() && ledger.total().payload_bytes != 0)

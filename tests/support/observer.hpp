@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/comm/mesh_core.hpp>
+#include <tessera/program/program.hpp>
 
 namespace support {
 
@@ -18,6 +19,8 @@ struct Observer {
   /// this process.
   virtual std::string end(const tessera::MeshCore& mesh,
                           const std::vector<tessera::Call>& planned) = 0;
+  /// The same of a Program over several parts.
+  virtual std::string end(const tessera::Program&) { return ""; }
 };
 inline Observer* observer = nullptr;
 

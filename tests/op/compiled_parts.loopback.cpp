@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Compiled functions over several parts of one world.
+#include <doctest/doctest.h>
+
+#include <tessera/program/trace.hpp>
+
+#include "op/compiled_parts_case.hpp"
+#include "op/texts_of.hpp"
+#include "support/grid.hpp"
+
+using namespace support;
+
+TEST_CASE("a random function over parts of a mesh is the same compiled") {
+  const std::uint64_t seed = seed_for("compiled functions over parts", 390);
+  for (int processes = 1; processes <= 8; ++processes) {
+    const auto texts = texts_of(processes, [&](const std::shared_ptr<Transport>& world) {
+      for (int round = 0; round < cases_of(4, 60); ++round) {
+        Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
+        if (const std::string text = compiled_parts_case(world, random, 6); !text.empty())
+          return "round " + std::to_string(round) + ", " + text;
+      }
+      return std::string();
+    });
+    CHECK(quiet(texts));
+  }
+}
+
+TEST_CASE("gradients and a step over two parts, with a weight on both, are the same compiled") {
+  const std::uint64_t seed = seed_for("compiled gradients over parts", 391);
+  for (int processes = 1; processes <= 8; ++processes) {
+    const auto texts = texts_of(processes, [&](const std::shared_ptr<Transport>& world) {
+      for (int round = 0; round < cases_of(3, 30); ++round) {
+        Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
+        if (const std::string text = compiled_parts_gradient_case(world, random, 3); !text.empty())
+          return "round " + std::to_string(round) + ", " + text;
+      }
+      return std::string();
+    });
+    CHECK(quiet(texts));
+  }
+}
+
+namespace {
+struct stage : Axis<> {};
+using Two = Mesh<stage, data>;
+using OnPart = ShardedTensor<double, Mesh<data>, P<data, _>>;
+}  // namespace
+
+TEST_CASE(
+    "what a Program over parts says: parts, moves, contracts, memory, and all of it recorded") {
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {
+    const auto mesh = make_mesh<Two>(world, 2, 2);
+    const auto first = mesh.part<stage>(0), second = mesh.part<stage>(1);
+    const auto x = from_function<OnPart>(first, {8, 6}, NumberedBy{1});
+    const auto f = [&](const OnPart& a) {
+      return sum<"ij->", P<>>(reshard<OnPart>(a * a, second));
+    };
+    auto compiled = compile(f);
+    const auto y = compiled(x);
+    const Program program = compiled.program();
+    const std::string text = explain(compiled);
+    for (const char* part :
+         {"program on stage=2 x data=2", "  stage=0\n", "  the mesh\n", "  stage=1\n",
+          "P<data,_> on stage=1", "all-reduce over data", "exchange over stage,data"})
+      if (text.find(part) == std::string::npos) return "no " + std::string(part) + " in " + text;
+    REQUIRE_THAT(program.payload_bytes() == 4 * 6 * 8);  // a block goes once
+    REQUIRE_THAT(check(program, payload_at_most(4 * 6 * 8)).kept);
+    const auto broken = check(program, payload_at_most(8));
+    REQUIRE_THAT(!broken.kept && broken.text.find("process 0") != std::string::npos);
+    REQUIRE_THAT(!check(program, only(over<Two, data>(all_reduce))).kept);
+    REQUIRE_THAT(check(program, only({over<Two, data>(all_reduce),
+                                      over(Collective::exchange, AxisSet{0, 1})}))
+                     .kept);
+    REQUIRE_THAT(simulate(program).fault.empty());
+    for (int p = 0; p < 4; ++p) REQUIRE_THAT(on_process(program, p).payload_bytes() == 192);
+    REQUIRE_THAT(!explain_memory(program).empty() && !explain_all(program).empty());
+    REQUIRE_THAT(!simulated_trace(program).events.empty());
+    (void)compiled(from_function<OnPart>(first, {10, 6}, NumberedBy{1}));
+    REQUIRE_THAT(compiled.explain_structures().find("call 2 differs from call 1") !=
+                 std::string::npos);
+    (void)compiled(x);
+    Recording recording(mesh.core());
+    (void)f(x);
+    const Program recorded = recording.take();
+    REQUIRE_THAT(recorded.size() == compiled.listed().size());
+    for (int i = 0; i < recorded.size(); ++i) {
+      const ProgramEntry &a = recorded.entry(i), &b = compiled.listed().entry(i);
+      REQUIRE_THAT(a.label == b.label);
+      REQUIRE_THAT(recorded.part_at(a.part).name == compiled.listed().part_at(b.part).name);
+    }
+    REQUIRE_THAT(recorded.own_payload_bytes() == program.own_payload_bytes());
+    REQUIRE_THAT(recorded.peak_bytes() - recorded.held_by_others() ==
+                 compiled.listed().peak_bytes() - compiled.listed().held_by_others());
+    if (second.takes_part()) REQUIRE_THAT(value(y) > 0);
+    return "";
+  })));
+}
+
+TEST_CASE("parts that are mixed are named, and a process that lists other calls is found out") {
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {
+    const auto mesh = make_mesh<Two>(world, sizes<Two>(2, 2), {.check = Check::light});
+    const auto first = mesh.part<stage>(0), second = mesh.part<stage>(1);
+    const auto x = from_function<OnPart>(first, {8, 6}, NumberedBy{1});
+    const auto y = from_function<OnPart>(second, {8, 6}, NumberedBy{2});
+    const std::string mixed = complaint_of([&] { (void)compile([&] { return x + y; })(); });
+    REQUIRE_THAT(mixed.find("data=2 (stage=0 of stage=2 x data=2)") != std::string::npos);
+    REQUIRE_THAT(mixed.find("data=2 (stage=1 of stage=2 x data=2)") != std::string::npos);
+    const std::string chosen = complaint_of([&] {
+      (void)compile([&] { return std::pair(x + x, y + y); }, {.choose = ChooseOptions{}})();
+    });
+    REQUIRE_THAT(chosen.find("shardings are chosen for a function whose operators are all on one "
+                             "mesh") != std::string::npos);
+    const bool odd = world->process() == 3;
+    const auto f = [&](const OnPart& a) {
+      const OnPart there = reshard<OnPart>(odd ? a + a : a * a, second);
+      return there * y;
+    };
+    const std::string text = complaint_of([&] { (void)compile(f)(x); });
+    REQUIRE_THAT(text.find("the compiled function of 3 operators") != std::string::npos);
+    return "";
+  })));
+}
+
+TEST_CASE("what a later part reads lives until then, and an argument that is given away ends") {
+  CHECK(quiet(texts_of(2, [&](const std::shared_ptr<Transport>& world) -> std::string {
+    const auto mesh = make_mesh<Two>(world, 2, 1);
+    const auto first = mesh.part<stage>(0), second = mesh.part<stage>(1);
+    auto x = from_function<OnPart>(first, {64, 64}, NumberedBy{1});
+    const auto steps = [&](OnPart a) {
+      OnPart b = a + 1.0;
+      a = OnPart();
+      const OnPart c = b * 2.0;
+      b = OnPart();
+      OnPart there = reshard<OnPart>(c, second);
+      for (int i = 0; i < 3; ++i) there = there + there;
+      return there;
+    };
+    auto compiled = compile(steps);
+    const Index block = 64 * 64 * 8;
+    (void)compiled(x);
+    REQUIRE_THAT(compiled.program().peak_bytes() == (first.takes_part() ? 3 : 2) * block);
+    const auto y = compiled(std::move(x));
+    x = OnPart();
+    // The first sum lies where the argument ends; what is seen by the move has memory of its own.
+    REQUIRE_THAT(compiled.program().peak_bytes() == 2 * block);
+    REQUIRE_THAT(mesh.core()->arena().together().now == (second.takes_part() ? block : 0));
+    return "";
+  })));
+}
