@@ -11,6 +11,7 @@
 /// gradients of their rows. For one split of a part the number of stages changes no bit.
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,22 +41,16 @@ template <class U> struct MicroBatch {
       Fields<&MicroBatch::ids, &MicroBatch::next, &MicroBatch::counted>{};
 };
 
-/// The weights, and the factor 0 of the cross-entropy: its gradient is that cross-entropy, which
-/// the objective does not show where there are experts.
-template <class U> struct Observed {
-  Model<U> weights;
-  Scalar<U> factor;
-  static constexpr auto fields = Fields<&Observed::weights, &Observed::factor>{};
-};
-
 // What a pipeline computes of a micro-batch.
 template <class U> struct Objective {
   Sizes n;
-  Scalar<U> operator()(const Observed<U>& model, const MicroBatch<U>& batch) const {
-    using T = typename U::value_type;
-    const auto [objective, nats] = losses(model.weights, batch.ids, batch.next, n, batch.turn);
+  /// Returns what is made small, and the cross-entropy, each times the share of the micro-batch.
+  std::tuple<Scalar<U>, Scalar<U>> operator()(const Model<U>& weights,
+                                              const MicroBatch<U>& batch) const {
+    const auto share = static_cast<typename U::value_type>(batch.share);
+    const auto [objective, nats] = losses(weights, batch.ids, batch.next, n, batch.turn);
     const Layer scope(batch.ids, "loss");
-    return (objective + model.factor * nats) * static_cast<T>(batch.share);
+    return {objective * share, nats * share};
   }
 };
 template <class U> struct CountedLoss {
@@ -93,7 +88,6 @@ template <class U> class StagedTrainer {
       : mesh_(mesh),
         n_(flags.sizes),
         trainer_(born(mesh, n_, schedule), flags),
-        factor_(zeros<Scalar<U>>(part(schedule, schedule.stages() - 1), {})),
         step_(pipelined<stage>(mesh, Objective<U>{n_},
                                stage_map(n_.layers, schedule.stages(), true), schedule)),
         counted_(pipelined<stage>(mesh, CountedLoss<U>{n_},
@@ -119,11 +113,10 @@ template <class U> class StagedTrainer {
 
   /// Improves the weights; returns the cross-entropy before that, a scalar of the last stage.
   Scalar<U> step(const Rows& rows, Index number) {
-    const auto run = step_(Observed<U>{trainer_.weights(), factor_},
-                           micro_batches(rows, {number, true}, nullptr));
+    const auto run = step_(trainer_.weights(), micro_batches(rows, {number, true}, nullptr));
     const Layer scope(own_part(mesh_), "optimizer");
-    trainer_.improve(run.gradient.weights);
-    return run.gradient.factor;
+    trainer_.improve(run.gradient);
+    return std::get<1>(run.value);
   }
   /// Returns the sum of the losses of rows, each times what is counted of it, on every process.
   double counted_loss(const Rows& rows, const std::vector<float>& counted) {
@@ -193,7 +186,6 @@ template <class U> class StagedTrainer {
   ProcessMesh<Staged> mesh_;
   Sizes n_;
   Trainer<U> trainer_;
-  Scalar<U> factor_;
   Pipelined<Objective<U>, Grid> step_;
   Pipelined<CountedLoss<U>, Grid> counted_;
   Pipelined<NextCharacter<U>, Grid> next_;

@@ -111,6 +111,64 @@ TEST_CASE("pipeline: what cannot be cut or run is refused in words, on every pro
   CHECK(says(stuck, nullptr, "some actions wait for each other: "));
 }
 
+TEST_CASE("pipeline: a function may return several tensors, of which the first is differentiated") {
+  const PipelineCase c{2, one_f_one_b(2, 3), {0, 0, 1, 1}, {4, 2, 3}};
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& transport) -> std::string {
+    const PipelineSetting<double> s(transport, c);
+    const auto expected = s.expected();
+    const auto with_more = [](const Stack<double>& w, const Sample<double>& b) {
+      const auto loss = stack_loss(w, b);
+      const auto first = layer("embed", [](const auto& x) { return sum<"ij->">(x); })(b.x);
+      return std::tuple(loss, std::tuple(first, loss));
+    };
+    auto step = pipelined<lines::stage>(s.mesh, with_more, c.map(), c.schedule);
+    for (const bool back : {true, false}) {
+      std::string wrong;
+      const auto check = [&](const auto& value) {
+        const auto& [loss, more] = value;
+        const auto& [first, again] = more;
+        const auto on = [](const auto& x) { return !x.core().mesh()->absent(); };
+        if (on(loss) && largest_difference(loss, expected.value) != 0) wrong = "the loss differs";
+        if (on(again) && largest_difference(again, expected.value) != 0)
+          wrong = "what is given twice differs";
+        if (on(first) == on(loss)) wrong = "the second result is not on the first stage";
+        if (on(first)) {
+          double all = 0;
+          for (const Sample<double>& b : s.batches) all += tessera::value(sum<"ij->">(b.x));
+          if (std::abs(all - tessera::value(first)) > 1e-12) wrong = "the second result differs";
+        }
+      };
+      if (back) {
+        const auto [value, gradient] = step(s.model, s.batches);
+        check(value);
+        for_each_tensor(
+            [&](const auto& g, const auto& e) {
+              if (!g.core().mesh()->absent() && largest_difference(g, e) > 1e-12)
+                wrong = "a gradient differs";
+            },
+            gradient, expected.gradient);
+      } else {
+        check(step.evaluate(s.model, s.batches));
+      }
+      if (!wrong.empty()) return wrong;
+    }
+    auto idle = pipelined<lines::stage>(
+        s.mesh,
+        [](const Stack<double>& w, const Sample<double>& b) {
+          return std::tuple(stack_loss(w, b), b.y);
+        },
+        c.map(), c.schedule);
+    try {
+      (void)idle.evaluate(s.model, s.batches);
+    } catch (const UsageError& e) {
+      const bool said =
+          std::string(e.what()).find("none of its operators makes") != std::string::npos;
+      return said ? "" : e.what();
+    }
+    return "a result that is an argument is taken";
+  })));
+}
+
 TEST_CASE("pipeline: a table of a user's own, and one that a search finds, give the same") {
   PipelineCase c{
       2,

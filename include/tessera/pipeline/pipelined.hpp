@@ -23,6 +23,7 @@
 /// made once, of the sum over micro-batches.
 #include <cstddef>
 #include <memory>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -35,6 +36,26 @@
 
 namespace tessera {
 
+namespace detail {
+/// What a function returns: a tensor, or a tuple.
+template <class R> struct PipelineResult {
+  static constexpr std::size_t tensors = 1;
+  template <class Visit> static void each(const R& value, const Visit& visit) {
+    visit(value.core());
+  }
+  static R from(const std::vector<TensorCore>& all, std::size_t& next) { return R(all[next++]); }
+};
+template <class... R> struct PipelineResult<std::tuple<R...>> {
+  static constexpr std::size_t tensors = (PipelineResult<R>::tensors + ... + 0);
+  template <class Visit> static void each(const std::tuple<R...>& value, const Visit& visit) {
+    std::apply([&](const R&... one) { (PipelineResult<R>::each(one, visit), ...); }, value);
+  }
+  static std::tuple<R...> from(const std::vector<TensorCore>& all, std::size_t& next) {
+    return {PipelineResult<R>::from(all, next)...};
+  }
+};
+}  // namespace detail
+
 template <class F, class Part> class Pipelined {
  public:
   Pipelined(std::shared_ptr<MeshCore> whole, std::vector<ProcessMesh<Part>> parts, F f,
@@ -46,32 +67,36 @@ template <class F, class Part> class Pipelined {
                     forward_alone(gradient_.schedule()), where) {}
 
   /// Returns the sum over the micro-batches of f(model, micro-batch), a scalar on the part of the
-  /// stage that makes it, and of its gradients by the model, each on the part of its tensor. On
+  /// stage that makes it, or a tuple that begins with one, each of which is summed; and of the
+  /// gradients of the first by the model, each on the part of its tensor. On
   /// processes of other parts a tensor has no values. Collective over the mesh. Communication: that
   /// of the operators on their parts, and the flows of model(). Throws UsageError where f cannot be
   /// cut by the map, and what f and its gradient throw.
   template <class Model, class Batch>
   auto operator()(const Model& model, const std::vector<Batch>& micro_batches) {
-    using Loss = std::decay_t<std::invoke_result_t<const F&, const Model&, const Batch&>>;
+    using Value = ValueOf<Model, Batch>;
     std::vector<detail::ListedMicroBatch> lists;
     for (const Batch& batch : given_alone(micro_batches)) lists.push_back(list<true>(model, batch));
-    std::vector<std::shared_ptr<MeshCore>> homes{nullptr};
+    std::vector<std::shared_ptr<MeshCore>> homes(detail::PipelineResult<Value>::tensors);
     for_each_tensor([&](const auto& x) { homes.push_back(x.core().mesh()); }, model);
     const std::vector<TensorCore> results = gradient_.run(lists, homes);
-    std::size_t next = 1;
-    return ValueAndGradient<Loss, Model>{
-        Loss(results[0]),
+    std::size_t next = 0;
+    Value value = detail::PipelineResult<Value>::from(results, next);
+    return ValueAndGradient<Value, Model>{
+        std::move(value),
         map_tensors([&](const auto& x) { return std::decay_t<decltype(x)>(results[next++]); },
                     model)};
   }
   /// Returns the sum of the values alone: the stages go forward. As above.
   template <class Model, class Batch>
   auto evaluate(const Model& model, const std::vector<Batch>& micro_batches) {
-    using Loss = std::decay_t<std::invoke_result_t<const F&, const Model&, const Batch&>>;
+    using Result = detail::PipelineResult<ValueOf<Model, Batch>>;
     std::vector<detail::ListedMicroBatch> lists;
     for (const Batch& batch : given_alone(micro_batches))
       lists.push_back(list<false>(model, batch));
-    return Loss(evaluation_.run(lists, {nullptr})[0]);
+    std::size_t next = 0;
+    return Result::from(
+        evaluation_.run(lists, std::vector<std::shared_ptr<MeshCore>>(Result::tensors)), next);
   }
 
   const PipelineSchedule& schedule() const { return gradient_.schedule(); }
@@ -82,12 +107,14 @@ template <class F, class Part> class Pipelined {
   /// before the first.
   PipelineRun planned() const { return gradient_.planned(); }
   /// Returns when the actions of the last call ran, on the first process of each part: to be
-  /// compared with planned(), and drawn as that is. The clocks of one node are
-  /// one. Collective over the mesh. Communication: small, in no ledger. Throws UsageError before
-  /// the first call.
+  /// compared with planned(), and drawn as that is; bytes and peaks are the planned ones. The
+  /// clocks of one node are one. Collective over the mesh. Communication: small, in no ledger.
+  /// Throws UsageError before the first call.
   PipelineRun measured() const { return gradient_.measured(); }
 
  private:
+  template <class Model, class Batch>
+  using ValueOf = std::decay_t<std::invoke_result_t<const F&, const Model&, const Batch&>>;
   static std::vector<std::shared_ptr<MeshCore>> cores(const std::vector<ProcessMesh<Part>>& parts) {
     std::vector<std::shared_ptr<MeshCore>> all;
     for (const ProcessMesh<Part>& part : parts) all.push_back(part.core());
@@ -118,18 +145,20 @@ template <class F, class Part> class Pipelined {
     };
     const Model own = map_tensors(stand_in, model);
     const Batch its = map_tensors(stand_in, batch);
+    using Value = ValueOf<Model, Batch>;
     std::vector<TensorCore> results;
+    const auto returned = [&](const TensorCore& x) { results.push_back(x); };
     const detail::TakenBy scope(one.calls.get());
     if constexpr (Back) {
       detail::Differentiation run(where_);
       run.follow_summand(own);
-      const auto loss = run.forward([&] { return f_(own, its); });
+      const Value value = run.forward([&] { return f_(own, its); });
       one.forward = one.calls->size();
-      run.back(loss);
-      results.push_back(loss.core());
+      run.back(detail::loss_among(value));
+      detail::PipelineResult<Value>::each(value, returned);
       for (TensorCore& g : run.summands(own)) results.push_back(std::move(g));
     } else {
-      results.push_back(f_(own, its).core());
+      detail::PipelineResult<Value>::each(f_(own, its), returned);
       one.forward = one.calls->size();
     }
     for (const TensorCore& result : results) one.outputs.push_back(one.calls->number(result));
@@ -144,10 +173,11 @@ template <class F, class Part> class Pipelined {
   detail::PipelineRunner gradient_, evaluation_;
 };
 
-/// Returns f, a function of a model and a micro-batch that returns a scalar, as a pipeline along
-/// the axis `Stage` of a mesh: its layers belong to stages as `map` says, whose parts and order are
-/// the schedule's. Communication: that of making the parts. Collective over the mesh. Throws
-/// UsageError where the schedule has other parts than the axis has processes, or cannot end.
+/// Returns f, a function of a model and a micro-batch that returns a scalar, or a tuple that begins
+/// with one, as a pipeline along the axis `Stage` of a mesh: its layers belong to stages as `map`
+/// says, whose parts and order are the schedule's. Communication: that of making the parts.
+/// Collective over the mesh. Throws UsageError where the schedule has other parts than the axis has
+/// processes, or cannot end.
 template <class Stage, class Grid, class F>
 auto pipelined(const ProcessMesh<Grid>& mesh, F&& f, StageMap map, PipelineSchedule schedule,
                Where where = Where::here()) {

@@ -42,9 +42,9 @@ class PipelineRunner {
                                                const std::vector<std::shared_ptr<MeshCore>>& homes);
 
   const PipelineSchedule& schedule() const { return schedule_; }
-  /// Returns when the actions of the last run began and ended, on the first process of each part;
-  /// of memory and bytes it knows nothing. Collective over the whole mesh. Communication: small, in
-  /// no ledger. Throws UsageError before the first run.
+  /// Returns when the actions of the last run began and ended, on the first process of each part,
+  /// with the bytes and peaks of planned(). Collective over the whole mesh. Communication: small,
+  /// in no ledger. Throws UsageError before the first run.
   TESSERA_FUNCTION PipelineRun measured() const;
   /// Returns the model of the last run's stages. Throws UsageError before the first.
   TESSERA_FUNCTION const PipelineModel& model() const;

@@ -148,9 +148,12 @@ class PipelineCarrier {
     layers_.open(nullptr);
     send(unit, m, tensors);
     for (const int t : unit.ends) tensors[at(t)] = TensorCore();
-    for (const int o : unit.outputs)
-      sums_.add(at(o), std::exchange(tensors[at(micro_batches_[at(m)].outputs[at(o)])], {}),
-                where_);
+    const std::vector<int>& outputs = micro_batches_[at(m)].outputs;
+    for (std::size_t k = 0; k < unit.outputs.size(); ++k) {
+      TensorCore& made = tensors[at(outputs[at(unit.outputs[k])])];
+      sums_.add(at(unit.outputs[k]),
+                returned_again(unit, k, outputs) ? made : std::exchange(made, {}), where_);
+    }
     if (place.pass == PipelinePass::backward_weights || !goes_back_) tensors.clear();
   }
   void send(const CutUnit& unit, int m, const Tensors& tensors) {

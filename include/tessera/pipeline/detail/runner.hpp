@@ -114,6 +114,13 @@ inline PipelineKnown PipelineRunner::make(const std::vector<ListedMicroBatch>& m
     known.of_micro_batch.push_back(static_cast<int>(s));
     if (s < known.structures.size()) continue;
     CutStructure made{structure, one.calls->program(), {}};
+    for (const int o : one.outputs)
+      if (o < 0 || made.program.tensor(o).made < 0)
+        throw UsageError(words() +
+                             ": its function returns a tensor that none of its operators makes, "
+                             "and a result belongs to the stage that makes it; return what the "
+                             "function has computed",
+                         where_);
     made.cut =
         cut_pipeline(made.program, one.forward, one.outputs, map_, schedule_.stages(), where_);
     known.structures.push_back(std::move(made));
@@ -208,17 +215,19 @@ TESSERA_FUNCTION PipelineRun PipelineRunner::measured() const {
   whole_->sum_facts(times, where_);
   std::int64_t begin = max_int64;
   for (const std::uint64_t t : times) begin = std::min(begin, static_cast<std::int64_t>(t));
-  PipelineRun run;
-  std::size_t next = 0;
+  PipelineRun run = planned();
+  run.time = 0;
+  std::size_t next = 0, number = 0;
   for (const auto& list : schedule_.lists) {
-    PipelinePart part;
+    PipelinePart& part = run.parts[number++];
+    part.spans.clear();
+    part.busy = 0;
     for (std::size_t i = 0; i < list.size(); ++i, next += 2) {
       part.spans.push_back({static_cast<std::int64_t>(times[next]) - begin,
                             static_cast<std::int64_t>(times[next + 1]) - begin});
       part.busy += part.spans.back().end - part.spans.back().begin;
       run.time = std::max(run.time, part.spans.back().end);
     }
-    run.parts.push_back(std::move(part));
   }
   return run;
 }

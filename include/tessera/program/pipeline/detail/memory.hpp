@@ -122,7 +122,13 @@ class PartFollower {
     }
     for (const int f : unit.flows) send(m, f, tensors);
     for (const int t : unit.ends) drop(tensors[at(t)]);
-    for (const int o : unit.outputs) add(o, std::exchange(tensors[at(output(m, o))], -1));
+    const std::vector<int>& outputs = *round_.micro_batches[at(m)].outputs;
+    for (std::size_t k = 0; k < unit.outputs.size(); ++k) {
+      int& made = tensors[at(outputs[at(unit.outputs[k])])];
+      const bool again = returned_again(unit, k, outputs) && made >= 0;
+      if (again) memory_.hold(made);
+      add(unit.outputs[k], again ? made : std::exchange(made, -1));
+    }
     if (place.pass != PipelinePass::backward_weights && goes_back_) return;
     for (int& piece : tensors) drop(piece);
     tensors.clear();
