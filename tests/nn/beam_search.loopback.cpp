@@ -109,13 +109,12 @@ TEST_CASE("beam search: what cannot be searched is refused in words") {
     Parameters<Grid> make(mesh, 4);
     const auto weights = Decoder<U>::like(make, few_tokens);
     CHECK(beam_search(mesh, weights, {}).empty());
-    CHECK_THROWS_WITH_AS((void)beam_search(mesh, weights, {{1}, {}}),
+    CHECK_THROWS_WITH_AS((void)beam_search(mesh, weights, {{1}, {}}, {.most = 3}),
                          doctest::Contains("text 1 has no beginning"), UsageError);
     CHECK_THROWS_WITH_AS((void)beam_search(mesh, weights, {{1}}, {.beams = 0}),
                          doctest::Contains("0 beams, and 32 tokens to write"), UsageError);
     CHECK_THROWS_WITH_AS((void)beam_search(mesh, weights, {{1, 2}}, {.most = 9}),
-                         doctest::Contains("a text of 10 tokens is read, and the model has "
-                                           "positions for 9"),
+                         doctest::Contains("text 0 has 2 tokens, and 9 more are asked for"),
                          ShapeError);
   });
 }

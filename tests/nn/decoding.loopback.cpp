@@ -260,7 +260,17 @@ TEST_CASE("decoding: tokens are drawn as often as their probabilities say") {
     CHECK(close(count({.top_k = 2, .seed = 3}), {0, 0, e * e, e * e * e, 0, 0, 0}));
     CHECK(close(count({.top_p = 0.5, .seed = 4}), {0, 0, e * e, e * e * e, 0, 0, 0}));
     CHECK(close(count({.top_p = 0.3, .seed = 4}), {0, 0, 0, 1, 0, 0, 0}));
+    CHECK(count({.temperature = 1e-30, .seed = 4}) == std::vector<double>{0, 0, 0, 4e4, 0, 0, 0});
     CHECK(count({.seed = 1}) == count({.seed = 1}));
+    const auto half = [&](const Sampling& how) {  // of scores at which a step of the type is 1/8
+      const auto far = cast<bfloat16>(scores + 20.0f);
+      std::vector<double> counts(static_cast<std::size_t>(tokens));
+      for (const std::int32_t t : to_host(next_token(far, how, places, places)).values)
+        counts[static_cast<std::size_t>(t)] += 1;
+      return counts;
+    };
+    CHECK(close(half({.seed = 1}), {1, e, e * e, e * e * e, 1, e, 0}));
+    CHECK(close(half({.top_p = 0.5, .seed = 4}), {0, 0, e * e, e * e * e, 0, 0, 0}));
     CHECK(count({.seed = 1}) != count({.seed = 5}));
   });
 }
@@ -283,8 +293,27 @@ TEST_CASE("decoding: what cannot be written is refused in words") {
     CHECK(says({{{}, 3}}, {}, "text 0 has no beginning"));
     CHECK(says({{{1}, 3}}, {.batch = 0}, "0 texts at once"));
     CHECK(says({{{1}, 3}}, {.chunk = -1}, "-1 tokens of a beginning at once"));
-    CHECK(says({{{1, 2, 3}, 4}}, {},
-               "a text of 6 tokens is read, and the model has positions for 5"));
+    CHECK(says({{{1, 2, 3}, 4}}, {}, "text 0 has 3 tokens, and 4 more are asked for"));
+    CHECK(says({{{1}, max_int64}}, {}, "more are asked for, and the model has positions for 5"));
+    CHECK(says({{{1}, 2}, {{1, 11}, 2}}, {}, "text 1 begins with token 11 at place 1"));
+    CHECK(generate(mesh, model, {{{1, 1, 1, 1, 1, 1, 1}, 0}, {{}, 0}}).size() == 2);
+    CHECK(says({{{1}, 2}}, {.sampling = {.top_k = -1}}, "top_k of -1"));
+    CHECK(says({{{1}, 2}}, {.sampling = {.top_p = 1.5}}, "top_p of 1.5"));
+    CHECK(says({{{1}, 2}}, {.sampling = {.top_p = std::nan("")}}, "top_p of nan"));
+    {
+      auto kept = DecoderCache<U>::like(mesh, model, 1, 9);
+      using Block = TokenIds<U>;
+      CHECK_THROWS_WITH_AS(
+          (void)decode(model, kept, zeros<Block>(mesh, {1, 2}),
+                       NewPlaces<U>::at(mesh, {{4, 5}}, 9)),
+          doctest::Contains("a token stands at place 5, and the model has positions for 5"),
+          ShapeError);
+      CHECK_THROWS_WITH_AS(
+          (void)decode(model, kept, zeros<Block>(mesh, {1, 2}),
+                       NewPlaces<U>::at(mesh, {{3, 4}}, 8)),
+          doctest::Contains("the cache has 9 places, and the new tokens' are of a cache of 8"),
+          ShapeError);
+    }
     CHECK(says({{{1}, 2}}, {.sampling = {.temperature = -1}}, "a temperature of -1"));
     CHECK(says({{{1}, 2}}, {.sampling = {.top_p = 0}}, "top_p of 0"));
     CHECK_THROWS_WITH_AS((void)NewPlaces<U>::at(mesh, {{0, 2}}, 5),

@@ -128,6 +128,36 @@ TEST_CASE("losses and batch norm equal plain loops, and gradients differences, u
   check_layer<ConvolutionCase>();
 }
 
+TEST_CASE(
+    "cross-entropy with z, or of tokens that are left out, is a number where scores are not") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    using U = On<TensorParallel<data, model>>;
+    using Scores =
+        typename U::template Tensor<logical::batch, logical::sequence, logical::vocabulary>;
+    const auto scores = map_with_index(
+        [](const GlobalIndex& i, double) { return i[2] == 3 ? -INFINITY : double(i.linear() % 7); },
+        zeros<Scores>(mesh, {2, 3, 5}));
+    const auto hit = full<TokenIds<U>>(mesh, {2, 3}, 1),
+               missed = full<TokenIds<U>>(mesh, {2, 3}, 3);
+    const auto plain = to_host(cross_entropy(scores, hit)),
+               with_z = to_host(cross_entropy(scores, hit, {.z = 0.5}));
+    const auto even =
+        to_host(cross_entropy(map(fn::FinitePart{}, scores), missed, {.smoothing = 1}));
+    for (std::size_t i = 0; i < plain.values.size(); ++i) {
+      double total = 0, sum = 0;
+      for (std::size_t v = 0; v < 5; ++v)
+        if (v != 3) total += std::exp(double((5 * i + v) % 7)), sum += double((5 * i + v) % 7);
+      CHECK(with_z.values[i] ==
+            doctest::Approx(plain.values[i] + 0.5 * std::pow(std::log(total), 2)));
+      CHECK(even.values[i] == doctest::Approx(std::log(total + 1) - sum / 5));
+    }
+    CHECK_THROWS_WITH_AS((void)cross_entropy(scores, hit, {.smoothing = 1.5}),
+                         doctest::Contains("smoothing of 1.5"), UsageError);
+    CHECK_THROWS_WITH_AS((void)cross_entropy(scores, hit, {.z = -1}), doctest::Contains("z of -1"),
+                         UsageError);
+  });
+}
+
 TEST_CASE("batch norm's statistics, and what it is after training") {
   on_mesh(3, 2, [](const ProcessMesh<Grid>& mesh) {
     using U = On<SequenceSplit<data, model>>;

@@ -169,6 +169,54 @@ TEST_CASE("pipeline: a function may return several tensors, of which the first i
   })));
 }
 
+TEST_CASE("pipeline: what a function returns may be read on its way back") {
+  const PipelineCase c{2, zero_bubble(2, 3), {0, 0, 1, 1}, {4, 2, 3}};
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& transport) -> std::string {
+    const PipelineSetting<double> s(transport, c);
+    const auto squared = [](const Stack<double>& w, const Sample<double>& b) {
+      const auto loss = stack_loss(w, b);  // the gradient of its square reads it
+      const auto tall = layer("head", [](const auto& x) { return x * x; })(loss);
+      return std::tuple(tall, loss, tall);
+    };
+    auto step = pipelined<lines::stage>(s.mesh, squared, c.map(), c.schedule);
+    (void)step(s.model, s.batches);
+    const Index before = s.own().arena().in_use();
+    s.own().arena().reset_peak();
+    const auto [value, gradient] = step(s.model, s.batches);
+    const Index peak = s.own().arena().peak() - before;
+    const auto own = static_cast<std::size_t>(s.mesh.template coordinate<lines::stage>());
+    if (const Index stated = step.planned().parts[own].peak_bytes; stated != peak)
+      return std::to_string(peak) + " bytes are held, and " + std::to_string(stated) + " stated";
+    const auto alone = stack_on<double>([&](int) { return s.own(); });
+    double tall = 0, loss = 0;
+    std::vector<Stack<double>> sum;
+    for (std::size_t m = 0; m < c.rows.size(); ++m) {
+      const auto one = value_and_grad(squared)(
+          alone, sample_on<double>(s.own(), s.own(), c.rows[m], static_cast<int>(m)));
+      tall += tessera::value(std::get<0>(one.value));
+      loss += tessera::value(std::get<1>(one.value));
+      if (m == 0)
+        sum.push_back(one.gradient);
+      else
+        for_each_tensor([](auto& all, const auto& g) { all = all + g; }, sum[0], one.gradient);
+    }
+    const auto off = [](double a, double b) { return std::abs(a - b) > 1e-12 * std::abs(b); };
+    if (!std::get<0>(value).core().mesh()->absent() &&
+        (off(tessera::value(std::get<0>(value)), tall) ||
+         off(tessera::value(std::get<1>(value)), loss) ||
+         off(tessera::value(std::get<2>(value)), tall)))
+      return "a value differs";
+    std::string wrong;
+    for_each_tensor(
+        [&](const auto& g, const auto& e) {
+          if (!g.core().mesh()->absent() && largest_difference(g, e) > 1e-12)
+            wrong = "a gradient differs";
+        },
+        gradient, sum[0]);
+    return wrong;
+  })));
+}
+
 TEST_CASE("pipeline: a table of a user's own, and one that a search finds, give the same") {
   PipelineCase c{
       2,

@@ -87,9 +87,11 @@ struct CrossEntropyGradient {
 struct SmoothedLoss {
   static constexpr std::string_view name = "smoothed cross-entropy";
   double hit, share, z;
+  /// What has no part in it may be infinite.
   template <class C> KOKKOS_FORCEINLINE_FUNCTION C operator()(C total, C chosen, C sum) const {
-    return total - static_cast<C>(hit) * chosen - static_cast<C>(share) * sum +
-           static_cast<C>(z) * total * total;
+    const C own = tessera::detail::choose(hit == 0, C(0), static_cast<C>(hit) * chosen),
+            all = tessera::detail::choose(share == 0, C(0), static_cast<C>(share) * sum);
+    return total - own - all + static_cast<C>(z) * total * total;
   }
 };
 /// A sum over its count, of at least one, as T.
@@ -107,7 +109,7 @@ template <class T> struct OverCount {
 /// Returns the negative logarithm of the targets' probabilities by softmax: scores is (...,
 /// vocabulary), targets (...), integers within the vocabulary (others are clamped into it), the
 /// result (...), float for half types. Communication: where the vocabulary is split three
-/// all-reduces of the result's size, with smoothing or z four, none on the way back. Collective
+/// all-reduces of the result's size, with smoothing four, none on the way back. Collective
 /// over the mesh. Throws UsageError unless 0 <= smoothing <= 1 and z >= 0. Source: Megatron-LM
 /// (Shoeybi et al. 2019), section 3.
 template <TypedTensor A, TypedTensor I>
@@ -134,9 +136,8 @@ auto cross_entropy(const A& scores, const I& targets, const CrossEntropyOptions&
         const auto chosen = take<detail::equation_of(I::rank, "*y,*->*"), typename Row::spec>(
             wide, targets, OutOfRange::clamp);
         if (plain) return with_saved(Row(total - chosen), x, total);
-        return with_saved(
-            Row(map(fn::SmoothedLoss{hit, share, z}, total, chosen, Row(sum<to_row>(wide)))), x,
-            total);
+        const Row all = share == 0 ? Row(chosen) : Row(sum<to_row>(wide));
+        return with_saved(Row(map(fn::SmoothedLoss{hit, share, z}, total, chosen, all)), x, total);
       },
       [targets, hit, share, z](const auto& dy, const A& x, const auto& total) {
         return A(map_with_index<detail::equation_of(I::rank, "*y,*,*,*->*y"), typename A::spec>(

@@ -70,7 +70,7 @@ class PipelineRunner {
   std::vector<PipelineKnown> known_;
   std::size_t last_ = 0;
   // Of the last run:
-  std::vector<PipelineSpan> spans_;  ///< of its actions, by this process's clock
+  std::vector<PipelineSpan> spans_;  ///< of its actions, in nanoseconds of this process's clock
   std::vector<PipelineArgument> arguments_;
   std::vector<int> homes_;  ///< the part of each output; -1: any
 };

@@ -19,6 +19,7 @@
 #include <tessera/nn/decoding/beams.hpp>
 #include <tessera/nn/decoding/decode.hpp>
 #include <tessera/op/rows/softmax.hpp>
+#include <tessera/op/rows/statistics.hpp>
 #include <tessera/op/rows/top_k.hpp>
 #include <tessera/op/to_host.hpp>
 
@@ -46,20 +47,9 @@ template <class U> class BeamSearch {
                            " tokens to write; give at least one of each",
                        where);
     for (std::size_t b = 0; b < begins.size(); ++b) {
-      if (begins[b].empty())
-        throw UsageError("beam_search: text " + std::to_string(b) +
-                             " has no beginning, and a model needs a token to go on from; give at "
-                             "least one, such as that which begins all texts",
-                         where);
+      require_text("beam_search", b, begins[b], options.most, model, where);
       longest_ = max_of(longest_, static_cast<Index>(begins[b].size()));
     }
-    if (const Index read = longest_ + options.most - 1;
-        !begins.empty() && read > model.positions.weight.extent(0))
-      throw ShapeError("beam_search: a text of " + std::to_string(read) +
-                           " tokens is read, and the model has positions for " +
-                           std::to_string(model.positions.weight.extent(0)) +
-                           "; ask for fewer, or make a model with more",
-                       where);
     places_ = longest_ + (options.flat ? options.beams : 1) * (options.most - 1);
   }
 
@@ -91,7 +81,8 @@ template <class U> class BeamSearch {
   template <class Scores, class RowOf>
   void expand(const Scores& scores, bool first, const RowOf& row_of) {
     const Index few = min_of(2 * options_.beams, scores.extent(2));
-    const auto best = top_k<"bsv", 'v'>(log_softmax<"bsv", 'v'>(scores, where_), few, where_);
+    const auto best =
+        top_k<"bsv", 'v'>(log_softmax<"bsv", 'v'>(widened(scores, where_), where_), few, where_);
     const auto values = to_host(best.values, where_);
     const auto indices = to_host(best.indices, where_);
     for (std::size_t text = 0; text < beams_.size(); ++text) {

@@ -61,7 +61,8 @@ class Beams {
     std::vector<Candidate> all;
     for (std::size_t h = 0; h < going_.size(); ++h)
       for (std::size_t i = 0; i < scores[h].size(); ++i)
-        all.push_back({h, tokens[h][i], going_[h].log_probability + scores[h][i]});
+        if (std::isfinite(scores[h][i]))  // a token that is left out is none
+          all.push_back({h, tokens[h][i], going_[h].log_probability + scores[h][i]});
     std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
       return a.log_probability > b.log_probability;
     });

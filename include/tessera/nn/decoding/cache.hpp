@@ -51,6 +51,7 @@ template <class U> struct NewPlaces {
   Of<std::int32_t, logical::batch, logical::sequence> places;
   Of<std::int32_t, logical::batch> first;                            ///< column 0 of `places`
   Of<bool, logical::batch, logical::sequence, logical::cache> seen;  ///< the places each token sees
+  Index most = -1;  ///< the greatest place; -1: it is not known
 
   /// Returns the places of which row b has `places[b]`, as many for each, one after the other, in a
   /// cache of `kept` places. Every process gives the same. Communication: none. Collective over the
@@ -61,6 +62,7 @@ template <class U> struct NewPlaces {
                       Where where = Where::here()) {
     const auto batch = static_cast<Index>(places.size());
     const Index count = batch > 0 ? static_cast<Index>(places[0].size()) : 0;
+    NewPlaces at;
     std::vector<std::int32_t> all, first;
     for (const std::vector<Index>& row : places) {
       for (std::size_t i = 0; i < row.size(); ++i)
@@ -76,10 +78,12 @@ template <class U> struct NewPlaces {
                              "; give each text as many, and at least one: tokens beyond a text's "
                              "last are overwritten when it goes on",
                          where);
-      for (const Index place : row) all.push_back(static_cast<std::int32_t>(place));
+      for (const Index place : row) {
+        all.push_back(static_cast<std::int32_t>(place));
+        at.most = max_of(at.most, place);
+      }
       first.push_back(static_cast<std::int32_t>(row[0]));
     }
-    NewPlaces at;
     at.places = from_host<decltype(at.places)>(mesh, {batch, count}, all, where);
     at.first = from_host<decltype(at.first)>(mesh, {batch}, first, where);
     const auto kept_places = iota<Of<std::int32_t, logical::cache>>(mesh, {kept}, 0, where);
@@ -100,6 +104,11 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
                    const NewPlaces<U>& at, const AttentionOptions& options = {},
                    Where where = Where::here()) {
   using T = typename A::value_type;
+  if (at.seen.extent(2) != cache.keys.extent(1))
+    throw ShapeError("cached_attention: the cache has " + std::to_string(cache.keys.extent(1)) +
+                         " places, and the new tokens' are of a cache of " +
+                         std::to_string(at.seen.extent(2)) + "; make them for this cache",
+                     where);
   const Index size = layer.query.extent(3);
   const double scale = 1 / std::sqrt(static_cast<double>(size < 1 ? 1 : size));
   auto q =

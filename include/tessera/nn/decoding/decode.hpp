@@ -37,6 +37,37 @@ template <class U> struct DecoderCache {
 };
 
 namespace detail {
+/// Throws UsageError where a text has no beginning, or a token that the model has not, ShapeError
+/// where its places, with all but the last token written, are more than the model's.
+template <class U>
+void require_text(const char* call, std::size_t number, const std::vector<std::int32_t>& begin,
+                  Index most, const Decoder<U>& model, Where where) {
+  const auto fail = [&](const std::string& what) {
+    return std::string(call) + ": text " + std::to_string(number) + what;
+  };
+  if (begin.empty())
+    throw UsageError(fail(" has no beginning, and a model needs a token to go on from; give at "
+                          "least one, such as that which begins all texts"),
+                     where);
+  const Index tokens = model.table.weight.extent(0), places = model.positions.weight.extent(0),
+              length = static_cast<Index>(begin.size());
+  for (std::size_t i = 0; i < begin.size(); ++i)
+    if (begin[i] < 0 || begin[i] >= tokens)
+      throw UsageError(fail(" begins with token " + std::to_string(begin[i]) + " at place " +
+                            std::to_string(i) + ", and the model has tokens 0 to " +
+                            std::to_string(tokens - 1) + "; give one of them"),
+                       where);
+  if (most > places - length + 1)
+    throw ShapeError(
+        fail(" has " + std::to_string(length) + " tokens, and " + std::to_string(most) +
+             " more are asked for, and the model has positions "
+             "for " +
+             std::to_string(places) +
+             ", of which the last token written needs none; ask for fewer, or make a "
+             "model with more"),
+        where);
+}
+
 /// The new tokens after all blocks, (batch, new, embed).
 template <class U, TypedTensor I>
 auto decoded(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const NewPlaces<U>& at,
@@ -68,18 +99,24 @@ auto decoded(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, cons
 /// Returns the scores of the token after each new one, (batch, new, vocabulary): ids is (batch,
 /// new). Keeps the keys and values. Options: attention's rotary positions. Communication: that of
 /// the layers, and of cached_attention. Collective over the mesh. Throws ShapeError when extents
-/// disagree.
+/// disagree, or a token's place is beyond the model's positions.
 template <class U, TypedTensor I>
 auto decode(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const NewPlaces<U>& at,
             const AttentionOptions& options = {}, Where where = Where::here()) {
+  if (at.most >= model.positions.weight.extent(0))
+    throw ShapeError("decode: a token stands at place " + std::to_string(at.most) +
+                         ", and the model has positions for " +
+                         std::to_string(model.positions.weight.extent(0)) +
+                         " places, from 0 on; read fewer, or make a model with more",
+                     where);
   const auto x = detail::decoded(model, cache, ids, at, options, where);
   const Layer scope(ids, "head");
   return dense<typename U::template Spec<logical::batch, logical::sequence, logical::vocabulary>>(
       model.head, layer_norm(model.norm, x, 1e-5, where), detail::NoActivation{}, where);
 }
 /// Those of the token after one of them alone, (batch, vocabulary): `last` (batch), int32, says
-/// after which; those beyond it fill the row up, and their places are written anew when the text
-/// goes on.
+/// after which; those beyond it fill the row up, may be beyond the model's positions, and their
+/// places are written anew when the text goes on.
 template <class U, TypedTensor I, TypedTensor L>
 auto decode(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const NewPlaces<U>& at,
             const L& last, const AttentionOptions& options = {}, Where where = Where::here()) {

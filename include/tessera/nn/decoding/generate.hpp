@@ -10,7 +10,7 @@
 ///     texts[0];                                   // what follows the beginning
 ///
 /// Laws: a text does not depend on the others, on how many are under way, or on the mesh, as far as
-/// its scores do not.
+/// its scores do not; where these are numbers: a text of NaN spoils those that enter its row.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -55,22 +55,18 @@ std::vector<std::vector<std::int32_t>> generate_by(const ProcessMesh<typename U:
 
 /// Returns the tokens that follow each request's beginning, by a decoder. Communication: that of
 /// decode and next_token; each step every process gets the new tokens. Collective over the mesh;
-/// every process gives the same. Throws UsageError for an empty beginning, and for options below 1,
-/// ShapeError where a text could be longer than the model's table of positions.
+/// every process gives the same. Throws UsageError for an empty beginning, tokens that the model
+/// has not, and options below 1, ShapeError where a text could be longer than the model's table of
+/// positions.
 template <class U>
 std::vector<std::vector<std::int32_t>> generate(const ProcessMesh<typename U::mesh_type>& mesh,
                                                 const Decoder<U>& model,
                                                 std::vector<TextRequest> requests,
                                                 const GenerateOptions& options = {},
                                                 Where where = Where::here()) {
-  for (const TextRequest& r : requests)
-    if (const Index longest = static_cast<Index>(r.begin.size()) + r.most - 1;
-        longest > model.positions.weight.extent(0))
-      throw ShapeError("generate: a text of " + std::to_string(longest) +
-                           " tokens is read, and the model has positions for " +
-                           std::to_string(model.positions.weight.extent(0)) +
-                           "; ask for fewer, or make a model with more",
-                       where);
+  for (std::size_t r = 0; r < requests.size(); ++r)
+    if (requests[r].most > 0)
+      detail::require_text("generate", r, requests[r].begin, requests[r].most, model, where);
   const auto make = [&](Index batch, Index places) {
     return [&, cache = DecoderCache<U>::like(mesh, model, batch, places, where)](
                const auto& ids, const auto& at, const auto& last) mutable {

@@ -7,7 +7,8 @@
 ///     auto drawn = next_token(scores, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 7}, texts, places);
 ///
 /// Laws: a draw is a function of the seed, the text's number, the token's place and the scores: the
-/// same on every mesh, and whatever other texts are under way.
+/// same on every mesh, to the rounding of sums of probabilities, and whatever other texts are under
+/// way. Half types are drawn in float.
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -20,6 +21,7 @@
 #include <tessera/op/rows/arg.hpp>
 #include <tessera/op/rows/cumulative.hpp>
 #include <tessera/op/rows/softmax.hpp>
+#include <tessera/op/rows/statistics.hpp>
 #include <tessera/op/rows/top_k.hpp>
 #include <tessera/op/shape/dimensions.hpp>
 
@@ -29,13 +31,22 @@ namespace tessera {
 /// top k are left out, and then those beyond the top p.
 struct Sampling {
   double temperature = 1;  ///< 0: the token with the largest score
-  Index top_k = 0;         ///< among so many with the largest scores; 0: among all
+  Index top_k = 0;         ///< among so many with the largest scores, and their equals; 0: all
   double top_p =
       1;  ///< among the likeliest ones whose probabilities add up to this, and one at least
   std::uint64_t seed = 0;
 };
 
 namespace fn {
+/// (x - the row's largest) / temperature: 0 for that one, whatever the temperature.
+struct OverTemperature {
+  static constexpr std::string_view name = "temperature";
+  double temperature;
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T most) const {
+    return tessera::detail::from_double<T>((static_cast<double>(x) - static_cast<double>(most)) /
+                                           temperature);
+  }
+};
 /// x where it is no less than the least that is kept.
 struct AtLeast {
   static constexpr std::string_view name = "kept tokens";
@@ -86,7 +97,6 @@ auto next_token(const A& scores, const Sampling& how, const I& texts, const I& p
   static_assert(A::rank == 2 && I::rank == 1,
                 "[tessera] next_token takes scores (batch, vocabulary), and the numbers of texts "
                 "and of places (batch); give them these dimensions");
-  using T = typename A::value_type;
   if (!(how.temperature >= 0) || how.top_k < 0 || !(how.top_p > 0 && how.top_p <= 1))
     throw UsageError("next_token: a temperature of " + std::to_string(how.temperature) +
                          ", top_k of " + std::to_string(how.top_k) + " and top_p of " +
@@ -94,9 +104,13 @@ auto next_token(const A& scores, const Sampling& how, const I& texts, const I& p
                          "; give at least 0, at least 0, and more than 0 up to 1",
                      where);
   if (how.temperature == 0) return cast<std::int32_t>(argmax<"bv->b">(scores, where), where);
-  A x = scores * detail::from_double<T>(1 / how.temperature);
+  auto x = detail::widened(scores, where);
+  using Wide = decltype(x);
+  if (how.temperature != 1)
+    x = map<"bv,b->bv", typename A::spec>(fn::OverTemperature{how.temperature}, x,
+                                          max<"bv->b">(x, where), where);
   const auto keep = [&](const auto& kept) {
-    x = map<"bv,b->bv", typename A::spec>(fn::AtLeast{}, x, min<"bv->b">(kept, where), where);
+    x = map<"bv,b->bv", typename Wide::spec>(fn::AtLeast{}, x, min<"bv->b">(kept, where), where);
   };
   if (how.top_k > 0 && how.top_k < x.extent(1)) keep(top_k<"bv", 'v'>(x, how.top_k, where).values);
   if (how.top_p < 1) {

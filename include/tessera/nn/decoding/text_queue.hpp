@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/math.hpp>
 #include <tessera/nn/attention_options.hpp>
 #include <tessera/nn/decoding/sampling.hpp>
 
@@ -33,7 +34,7 @@ struct GenerateOptions {
   Index chunk = 32;       ///< tokens of a beginning that are read at once
   std::int32_t end = -1;  ///< the token that ends a text; it is the last one written; -1: none does
   Sampling sampling = {};
-  AttentionOptions attention = {};
+  AttentionOptions attention = {};  ///< rotary and rotary_base alone have a meaning here
   /// Told the number of each text and its new token, as they come; on every process.
   std::function<void(Index, std::int32_t)> written = {};
 };
@@ -92,7 +93,7 @@ inline TextQueue::TextQueue(std::vector<TextRequest> requests, const GenerateOpt
                          " tokens of a beginning at once; give at least one of each",
                      where);
   for (std::size_t r = 0; r < requests_.size(); ++r) {
-    if (requests_[r].begin.empty())
+    if (requests_[r].begin.empty() && requests_[r].most > 0)
       throw UsageError("generate: text " + std::to_string(r) +
                            " has no beginning, and a model needs a token to go on from; give at "
                            "least one, such as that which begins all texts",
@@ -125,8 +126,9 @@ inline std::int32_t TextQueue::token(Index text, Index place) const {
 inline Index TextQueue::places() const {
   Index most = 1;
   for (const TextRequest& r : requests_)
-    most = std::max(most, static_cast<Index>(r.begin.size()) + r.most);
-  return most + options_.chunk - 1;
+    if (r.most > 0)
+      most = std::max(most, saturating_add(static_cast<Index>(r.begin.size()), r.most));
+  return saturating_add(most, options_.chunk - 1);
 }
 
 inline TextQueue::Step TextQueue::next_step() {

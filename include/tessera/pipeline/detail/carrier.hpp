@@ -61,7 +61,7 @@ class PipelineCarrier {
         case Kind::act: {
           const std::int64_t begin = steady_nanoseconds();
           act(schedule_.lists[at(own_)][at(i.action)]);
-          spans_.push_back({1000 * begin, 1000 * steady_nanoseconds()});
+          spans_.push_back({begin, steady_nanoseconds()});
           break;
         }
         case Kind::send:
@@ -149,10 +149,9 @@ class PipelineCarrier {
     send(unit, m, tensors);
     for (const int t : unit.ends) tensors[at(t)] = TensorCore();
     const std::vector<int>& outputs = micro_batches_[at(m)].outputs;
-    for (std::size_t k = 0; k < unit.outputs.size(); ++k) {
-      TensorCore& made = tensors[at(outputs[at(unit.outputs[k])])];
-      sums_.add(at(unit.outputs[k]),
-                returned_again(unit, k, outputs) ? made : std::exchange(made, {}), where_);
+    for (const CutOutput& o : unit.outputs) {
+      TensorCore& made = tensors[at(outputs[at(o.number)])];
+      sums_.add(at(o.number), o.last ? std::exchange(made, {}) : made, where_);
     }
     if (place.pass == PipelinePass::backward_weights || !goes_back_) tensors.clear();
   }
@@ -199,7 +198,7 @@ class PipelineCarrier {
   std::vector<Tensors> here_;  ///< of each micro-batch and stage
   BlockMessages messages_;     ///< ends before the tensors do
   OutputSums sums_;
-  std::vector<PipelineSpan> spans_;  ///< of the actions
+  std::vector<PipelineSpan> spans_;  ///< of the actions, in nanoseconds of the process's clock
   std::vector<PipelineArgument> arguments_;
 };
 

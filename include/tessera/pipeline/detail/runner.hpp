@@ -88,6 +88,10 @@ TESSERA_FUNCTION const PipelineKnown& PipelineRunner::known(
     digest.add(one.calls->structure());
     for (const int o : one.outputs) digest.add(static_cast<std::uint64_t>(o));
   }
+  // Announced at each call: a process that knows its lists already would not wait for one that does
+  // not.
+  (void)whole_->begin_operator(
+      {mix(0, digest.value()), 0, 0}, [this] { return words(); }, where_);
   last_ = 0;
   while (last_ < known_.size() && known_[last_].digest != digest.value()) ++last_;
   if (last_ == known_.size()) {
@@ -223,8 +227,10 @@ TESSERA_FUNCTION PipelineRun PipelineRunner::measured() const {
     part.spans.clear();
     part.busy = 0;
     for (std::size_t i = 0; i < list.size(); ++i, next += 2) {
-      part.spans.push_back({static_cast<std::int64_t>(times[next]) - begin,
-                            static_cast<std::int64_t>(times[next + 1]) - begin});
+      const auto picoseconds = [&](std::uint64_t t) {
+        return 1000 * (static_cast<std::int64_t>(t) - begin);
+      };
+      part.spans.push_back({picoseconds(times[next]), picoseconds(times[next + 1])});
       part.busy += part.spans.back().end - part.spans.back().begin;
       run.time = std::max(run.time, part.spans.back().end);
     }

@@ -62,6 +62,12 @@ class StageMap {
   std::vector<std::pair<std::string, int>> layers_;
 };
 
+/// A result that a pass makes.
+struct CutOutput {
+  int number = 0;     ///< among the results
+  bool last = false;  ///< nothing reads the tensor or returns it once more after this
+};
+
 /// What a stage does in one pass.
 struct CutUnit {
   std::vector<int> entries;  ///< of the Program, in order
@@ -69,8 +75,8 @@ struct CutUnit {
   /// After each of `entries`, those of `ends` that no later one reads; one that is sent ends with
   /// the pass.
   std::vector<std::vector<int>> over;
-  std::vector<int> flows;    ///< of the model, that begin here
-  std::vector<int> outputs;  ///< that are made here
+  std::vector<int> flows;  ///< of the model, that begin here
+  std::vector<CutOutput> outputs;
 };
 
 struct PipelineCut {

@@ -8,8 +8,8 @@
 ///     const std::vector<Index> peaks = pipeline_peaks(round, schedule, instructions);
 ///
 /// Laws: equals the peak of each part's arena beside what it held before (tests/pipeline), on the
-/// processes that stand in their parts where the programs' own process stands.
-#include <cstddef>
+/// processes that stand in their parts where the programs' own process stands, where the gradients
+/// of all micro-batches are planned alike.
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
@@ -46,16 +46,6 @@ struct PipelineRound {
   std::vector<PipelineArgument> arguments;
   std::vector<PipelineOutput> outputs;
 };
-
-/// Returns whether output k of those that a pass makes is returned once more, by a later one.
-inline bool returned_again(const CutUnit& unit, std::size_t k, const std::vector<int>& outputs) {
-  const auto tensor = [&](std::size_t i) {
-    return outputs[static_cast<std::size_t>(unit.outputs[i])];
-  };
-  for (std::size_t later = k + 1; later < unit.outputs.size(); ++later)
-    if (tensor(later) == tensor(k)) return true;
-  return false;
-}
 
 /// Returns the most bytes that each part holds at once beside what it holds at the beginning.
 TESSERA_FUNCTION std::vector<Index> pipeline_peaks(

@@ -54,12 +54,9 @@ class PipelineCutter {
     add_flows(c);
     require_order(c);
     end_tensors(c, outputs);
+    add_outputs(c, outputs);
     for (std::size_t s = 0; s < c.model.stages.size(); ++s)
       measure(c, static_cast<int>(s), outputs);
-    for (const int t : outputs) {
-      c.made.push_back(t >= 0 && writer_[at(t)] >= 0 ? place(writer_[at(t)]) : PipelinePlace{});
-      if (t >= 0) c.unit(c.made.back()).outputs.push_back(static_cast<int>(c.made.size()) - 1);
-    }
     return c;
   }
 
@@ -271,11 +268,25 @@ class PipelineCutter {
     }
     for (int s = 0; s < stages_; ++s)
       for (int t = 0; t < static_cast<int>(program_.tensors().size()); ++t)
-        if (const std::size_t last = ends_[at(s)][at(t)];
-            last > 0 && writer_[at(t)] >= 0 && !in(outputs, t))
-          c.units[3 * at(s) + last - 1].ends.push_back(t);
+        if (const std::size_t last = ends_[at(s)][at(t)]; last > 0 && writer_[at(t)] >= 0) {
+          const PipelinePlace made = place(writer_[at(t)]);
+          const bool returned = in(outputs, t) && made.stage == s && last == made.step() + 1;
+          if (!returned) c.units[3 * at(s) + last - 1].ends.push_back(t);
+        }
     for (int s = 0; s < stages_; ++s)
       for (const PipelinePass pass : passes) find_last_readers(c, {pass, s});
+  }
+  void add_outputs(PipelineCut& c, const std::vector<int>& outputs) const {
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      const int t = outputs[o];
+      const bool known = t >= 0 && writer_[at(t)] >= 0;
+      c.made.push_back(known ? place(writer_[at(t)]) : PipelinePlace{});
+      if (!known) continue;
+      const bool read = ends_[at(c.made[o].stage)][at(t)] > c.made[o].step() + 1;
+      const bool again = std::find(outputs.begin() + static_cast<std::ptrdiff_t>(o) + 1,
+                                   outputs.end(), t) != outputs.end();
+      c.unit(c.made[o]).outputs.push_back({static_cast<int>(o), !read && !again});
+    }
   }
   void find_last_readers(PipelineCut& c, PipelinePlace p) const {
     CutUnit& unit = c.unit(p);
@@ -325,9 +336,8 @@ class PipelineCutter {
         for (const int t : unit.over[k]) drop(t);
       }
       for (const int t : unit.ends) drop(t);
-      for (const int t : outputs)  // which are added to what there is
-        if (t >= 0 && writer_[at(t)] >= 0 && place(writer_[at(t)]) == PipelinePlace{pass, s})
-          drop(t);
+      for (const CutOutput& o : unit.outputs)  // which are added to what there is
+        if (o.last) drop(outputs[at(o.number)]);
       sums.held = held + room;
     }
   }

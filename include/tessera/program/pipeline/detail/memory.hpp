@@ -123,11 +123,10 @@ class PartFollower {
     for (const int f : unit.flows) send(m, f, tensors);
     for (const int t : unit.ends) drop(tensors[at(t)]);
     const std::vector<int>& outputs = *round_.micro_batches[at(m)].outputs;
-    for (std::size_t k = 0; k < unit.outputs.size(); ++k) {
-      int& made = tensors[at(outputs[at(unit.outputs[k])])];
-      const bool again = returned_again(unit, k, outputs) && made >= 0;
-      if (again) memory_.hold(made);
-      add(unit.outputs[k], again ? made : std::exchange(made, -1));
+    for (const CutOutput& o : unit.outputs) {
+      int& made = tensors[at(outputs[at(o.number)])];
+      if (!o.last && made >= 0) memory_.hold(made);
+      add(o.number, o.last ? std::exchange(made, -1) : made);
     }
     if (place.pass != PipelinePass::backward_weights && goes_back_) return;
     for (int& piece : tensors) drop(piece);
