@@ -85,11 +85,16 @@ Answer<U> run_planned(const ProcessMesh<Grid>& mesh, Compiled<F>& compiled, cons
 template <class U>
 void encode_all(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& kind,
                 const Voice& say) {
-  if (mesh.dry()) return plan<U>(mesh, kind, flags.batch, flags.length, true, say);
-  const std::vector<Sequence> all =
-      flags.sequences.empty() ? some_antibodies : read_sequences(flags.sequences);
   const Index most =
       kind.sizes.places > 0 ? kind.sizes.places - kind.options.first_place : Index{1} << 20;
+  if (mesh.dry()) {
+    if (flags.length + 2 > most)  // with the words that begin and end a sequence
+      throw UsageError("--length " + std::to_string(flags.length) + ": the encoder has " +
+                       std::to_string(most - 2) + " places for letters; give fewer");
+    return plan<U>(mesh, kind, flags.batch, flags.length + 2, true, say);
+  }
+  const std::vector<Sequence> all =
+      flags.sequences.empty() ? some_antibodies : read_sequences(flags.sequences);
   const std::vector<Batch> work = batches(all, kind.vocabulary, flags.batch, most);
   Index letters = 0;
   bool finds = false;

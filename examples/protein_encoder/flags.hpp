@@ -29,7 +29,7 @@ inline constexpr const char* usage =
   --found FILE        write the words' probabilities at each '_', (places, words), to FILE, an npy
   --states FILE       write all states, (layers + 1, sequences, places, width), to FILE, an npy; zero after an end
   --trace FILE        write when what ran in the last batch, for ui.perfetto.dev
-  --layers N (2)      --embed N (64)  --heads N (4)  --hidden N (128)      sizes, without --weights
+  --layers N (2)      --embed N (64)  --heads N (4)  --hidden N (128)      sizes, only without --weights
   --length N          letters of a sequence of the plan, with --dry (512)
   --dry               print the parameters and the plan only, for a mesh of any size, on one process
   --help              print this
@@ -63,6 +63,11 @@ inline Flags read_flags(const std::vector<std::string>& words) {
       .one_of("--split", flags.split, {"batch", "tensors", "two", "shards", "sequence"})
       .mesh("--mesh", flags.mesh);
   table.read(words);
+  const EncoderSizes &own = flags.sizes, usual = Flags{}.sizes;
+  if (!flags.weights.empty() && (own.layers != usual.layers || own.embed != usual.embed ||
+                                 own.heads != usual.heads || own.hidden != usual.hidden))
+    throw UsageError("--layers, --embed, --heads and --hidden are given beside --weights " +
+                     flags.weights + ", whose encoder has its own; leave these or that out");
   return flags;
 }
 

@@ -68,6 +68,10 @@ inline std::vector<Sequence> read_sequences(const std::string& path) {
   }
   if (all.empty())
     throw UsageError("--sequences: " + path + " has no sequence; give a file with at least one");
+  for (const Sequence& one : all)
+    if (one.letters.empty())
+      throw UsageError("--sequences: " + path + " has no letters after >" + one.name +
+                       "; give at least one for each name");
   return all;
 }
 
