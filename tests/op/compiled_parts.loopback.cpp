@@ -147,3 +147,42 @@ TEST_CASE("what a later part reads lives until then, and an argument that is giv
     return "";
   })));
 }
+
+TEST_CASE("tensors of a part are numbered alike where it works and where it does not") {
+  CHECK(quiet(texts_of(4, [](const std::shared_ptr<Transport>& world) -> std::string {
+    const auto mesh = make_mesh<Two>(world, 2, 2);
+    const auto first = mesh.part<stage>(0);
+    std::vector<OnPart> many;
+    for (int i = 0; i < 100; ++i) many.push_back(zeros<OnPart>(first, {4, 2}));
+    REQUIRE_THAT(mesh.core()->arena().together().now ==
+                 (first.takes_part() ? 100 * detail::arena_charge(64) : 0));
+    Recording recording(mesh.core());
+    const OnPart y = many.back() + many.back();
+    const OnPart z = y + many.front();
+    const Program program = recording.take();
+    REQUIRE_THAT(program.size() == 2);
+    for (const ProgramTensor& t : program.tensors())
+      REQUIRE_THAT(t.first == (t.made < 0 ? 0 : t.made));
+    REQUIRE_THAT(program.tensor(program.entry(1).result).made == 1);
+    return "";
+  })));
+}
+
+TEST_CASE("a move that finds no memory for its result says which, compiled too") {
+  std::vector<std::string> texts[2];
+  for (const bool compiles : {false, true})
+    texts[compiles] = texts_of(2, [&](const std::shared_ptr<Transport>& world) -> std::string {
+      const auto mesh = make_mesh<Two>(world, sizes<Two>(2, 1), {.memory_limit = 40'000});
+      const auto first = mesh.part<stage>(0), second = mesh.part<stage>(1);
+      const auto x = from_function<OnPart>(first, {64, 64}, NumberedBy{1});
+      const auto held = from_function<OnPart>(second, {64, 64}, NumberedBy{1});
+      const auto move = [&](const OnPart& a) { return reshard<OnPart>(a, second); };
+      if (compiles)
+        (void)compile(move)(x);
+      else
+        (void)move(x);
+      return "";
+    });
+  CHECK(all_say(texts[0], "reshard: the arena is full: 32768 bytes were asked for"));
+  CHECK(texts[0] == texts[1]);
+}

@@ -87,7 +87,7 @@ class Arena {
     block.serial = ++together_->serial;
     in_use_ += charge;
     if (in_use_ > peak_) peak_ = in_use_;
-    together_->now += charge;
+    if (charges_) together_->now += charge;
     together_->peak = max_of(together_->peak, together_->now);
     return block;
   }
@@ -107,7 +107,7 @@ class Arena {
     if (block.bytes > 0 && !closed_) {
       const Index charge = arena_charge(block.bytes);
       in_use_ -= charge;
-      together_->now -= charge;
+      if (charges_) together_->now -= charge;
       if (block.offset >= 0) free_.give(block.offset, charge, lanes);
     }
     block = {};
@@ -121,8 +121,12 @@ class Arena {
   /// Returns the maximum of in_use() since the start or the last reset_peak().
   Index peak() const { return peak_; }
   void reset_peak() { peak_ = in_use_; }
-  /// Counts its blocks, of which there are none yet, with those of another arena.
-  void count_with(const Arena& other) { together_ = other.together_; }
+  /// Counts its blocks, of which there are none yet, with those of another arena. `charges`: they
+  /// are charged there too, and not numbered alone.
+  void count_with(const Arena& other, bool charges = true) {
+    together_ = other.together_;
+    charges_ = charges;
+  }
   /// Returns what is charged for the blocks of all arenas that count together.
   ChargedTogether& together() { return *together_; }
   /// Returns the bytes of memory held, in blocks or free.
@@ -135,7 +139,7 @@ class Arena {
   void close() {
     if (closed_) return;
     closed_ = true;
-    together_->now -= in_use_;
+    if (charges_) together_->now -= in_use_;
     if (!chunks_.empty()) wait_for(~LaneSet{0});
     free_.clear();
     for (const Chunk& chunk : chunks_)
@@ -236,6 +240,7 @@ class Arena {
   Index in_use_ = 0;
   Index peak_ = 0;
   std::shared_ptr<ChargedTogether> together_ = std::make_shared<ChargedTogether>();
+  bool charges_ = true;  ///< what it gives out, where blocks count together
   bool closed_ = false;
 };
 }  // namespace tessera::detail

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <tessera/plan/op/move/reshard.hpp>
+#include <tessera/run/program_parts.hpp>
 #include <tessera/run/request.hpp>
 #include <tessera/run/require_operands.hpp>
 #include <tessera/run/taker.hpp>
@@ -50,9 +51,16 @@ inline AxisSet from_whole(AxisSet axes, const MeshCore& mesh) {
   return own;
 }
 
-/// Returns the part of `outer` that this process is in, without the axes `named`.
+/// Returns the part of `outer` that this process is in, without the axes `named`. Throws MeshError,
+/// on all processes, where `outer` is a part with fixed coordinates, which others are not in.
 inline std::shared_ptr<MeshCore> own_part(const std::shared_ptr<MeshCore>& outer, AxisSet named,
                                           Where where) {
+  if (const PartHome* const home = outer->attached<PartHome>(); home != nullptr && !home->own)
+    throw MeshError("manual: a manual function is called on the mesh " + text_of_mesh(*outer) +
+                        ", a part of a mesh, and takes the axes of a whole one; call it on tensors "
+                        "of the whole mesh, or make a mesh of these processes alone, with "
+                        "Transport::among or a communicator",
+                    where);
   // A part of the whole mesh, however it came about, so that there is one for these axes.
   const std::shared_ptr<MeshCore> whole = whole_of(outer, where);
   const AxisList still = axes_in_whole(*outer);

@@ -122,7 +122,7 @@ inline std::shared_ptr<MeshCore> part_of(const std::shared_ptr<MeshCore>& mesh,
   const std::vector<int> there = members_of(*mesh);
   for (const int p : members) home.members.push_back(there[static_cast<std::size_t>(p)]);
   core->attachment<PartHome>() = std::move(home);
-  if (!absent) core->arena().count_with(mesh->arena());
+  core->arena().count_with(mesh->arena(), !absent);
   made.entries.push_back({part.at, own, core});
   return core;
 }

@@ -99,8 +99,7 @@ class SharePass : ProgramEdit {
         Digest digest;
         digest.add(static_cast<std::uint64_t>(e.operands[k]));
         digest.add(static_cast<std::uint64_t>(version(e.operands[k])));
-        for (const Index n : e.plan->slots[k].desc.extents)  // it may lie there under two shapes
-          digest.add(static_cast<std::uint64_t>(n));
+        add_to(digest, e.plan->slots[k].desc);  // it may be read under two
         add_to(digest, e.plan->slots[slot].desc.sharding);
         const auto [at, fresh] = known.try_emplace(digest.value(), groups_.size());
         if (fresh) groups_.emplace_back();

@@ -65,6 +65,11 @@ class ReadCopies : ProgramEdit {
   /// Returns the tensors that have the value of tensor t.
   std::vector<int>& copies_of(int t) { return copies_[static_cast<std::size_t>(value(t))]; }
 
+  /// Returns whether an operator reads operand k under the description that its memory has in the
+  /// program: under another one it has another value.
+  bool as_it_lies(const ProgramEntry& e, int k) const {
+    return e.plan->slots[k].desc == program_.tensor(e.operands[k]).desc;
+  }
   void made(const ProgramEntry& e, int i) {
     const auto changed = [&](int t) {
       std::vector<int>& others = copies_of(t);
@@ -74,11 +79,12 @@ class ReadCopies : ProgramEdit {
     };
     for_each_changed(e, i, changed);
     const Plan& plan = *e.plan;
-    const bool copies = e.operation != nullptr && plan.kind == OperatorKind::reshard &&
-                        e.operands.size() == 1 && e.result >= 0 && e.result != e.operands[0] &&
-                        e.also.empty() && plan.slots[0].desc.sharding.partial.empty() &&
-                        plan.result_desc().sharding.partial.empty() &&
-                        program_.tensor(e.result).made == i;
+    const bool copies =
+        e.operation != nullptr && plan.kind == OperatorKind::reshard && e.operands.size() == 1 &&
+        e.result >= 0 && e.result != e.operands[0] && e.also.empty() && as_it_lies(e, 0) &&
+        program_.tensor(e.result).desc == plan.result_desc() &&
+        plan.slots[0].desc.sharding.partial.empty() &&
+        plan.result_desc().sharding.partial.empty() && program_.tensor(e.result).made == i;
     if (!copies) return;
     value(e.result) = value(e.operands[0]);
     std::vector<int>& all = copies_of(e.result);
@@ -100,7 +106,7 @@ class ReadCopies : ProgramEdit {
     const int number = i * max_operands + k;
     const bool left_out =
         some_ != nullptr && !std::binary_search(some_->begin(), some_->end(), number);
-    if (left_out || written || payload(e.plan) == 0) return false;
+    if (left_out || written || !as_it_lies(e, k) || payload(e.plan) == 0) return false;
     const std::vector<int>& copies = copies_of(from);
     TensorDescs descs = operands_of(e);
     std::shared_ptr<const Plan> best = e.plan;
@@ -109,7 +115,6 @@ class ReadCopies : ProgramEdit {
       const int copy = copies[copies.size() - 1 - n];
       if (copy == from || program_.writes(e, copy)) continue;
       descs[k] = program_.tensor(copy).desc;
-      if (!(descs[k].extents == e.plan->slots[k].desc.extents)) continue;  // another shape of it
       const auto plan = planned_on(e, descs, true);
       if (plan == nullptr || payload(plan) >= payload(best) || plan->cost > best->cost) continue;
       if (plan->result < plan->operands && !makes_again(e, i, copy)) continue;

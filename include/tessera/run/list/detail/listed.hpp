@@ -137,6 +137,8 @@ TESSERA_FUNCTION void Listing::see(const TensorCore& x, const TensorCore& seen, 
   int end = number_of(from);
   while (listed(end).next >= 0) end = listed(end).next;
   listed(end).next = at;
+  digest_.add(0x5EE4'0000'0000'0001u);  // no call's name: a tensor is seen
+  digest_.add(static_cast<std::uint64_t>(from));
   ListedTensor added{seen, number_of(from)};
   added.seen_from = from;
   tensors_.push_back(std::move(added));
@@ -287,7 +289,7 @@ TESSERA_FUNCTION Program Listing::program() const {
       tensor.last = kept_by_others(i) ? size() : t.last;
       tensor.adopted = storage.adopted();
       tensor.awaits = t.awaits;
-      tensor.seen = parts && seen_elsewhere(i);
+      tensor.seen = seen_elsewhere(i);
       const std::shared_ptr<MeshCore>& on = t.tensor.mesh();
       for (std::size_t k = 0; k < meshes_.size(); ++k)
         if (meshes_[k] == on) tensor.part = static_cast<int>(k);
@@ -319,7 +321,7 @@ TESSERA_FUNCTION Program Listing::program() const {
 }
 
 TESSERA_FUNCTION bool Listing::is(const Program& program) const {
-  if (program.size() != size()) return false;
+  if (program.size() != size() || program.tensors().size() != tensors_.size()) return false;
   const std::vector<TensorPin> own = pins();
   if (!std::equal(own.begin(), own.end(), program.pins().begin(), program.pins().end(),
                   [](const TensorPin& a, const TensorPin& b) {
@@ -334,8 +336,8 @@ TESSERA_FUNCTION bool Listing::is(const Program& program) const {
         (e.operation == nullptr) != c.moves ||
         !(e.contract == contract_at(*meshes_[static_cast<std::size_t>(c.part)], c.kept.site())))
       return false;
-    if (!c.moves && (!(e.plan == c.prepared->plan || *e.plan == *c.prepared->plan) ||
-                     !(*e.operation == c.kept.operation())))
+    if (!(e.plan == c.prepared->plan || *e.plan == *c.prepared->plan) ||
+        (!c.moves && !(*e.operation == c.kept.operation())))
       return false;
     for (int k = 0; k < e.operands.size(); ++k)
       if (e.operands[k] != number_of(c.operands[k])) return false;

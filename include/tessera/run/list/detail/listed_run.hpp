@@ -108,7 +108,9 @@ class ListedRun {
       const ProgramEntry& e = program_.entry(i);
       ReadyCall& ready = ready_[static_cast<std::size_t>(i)];
       const ListedCall* const call = e.call < 0 ? nullptr : &calls_.call(e.call);
-      if (ready.prepared == nullptr && call != nullptr && e.plan == call->prepared->plan)
+      // A move's own: what its operation points to has ended.
+      if (ready.prepared == nullptr && call != nullptr &&
+          (call->moves || e.plan == call->prepared->plan))
         ready = {call->prepared, call->name};
       if (ready.prepared == nullptr) {
         const PlanQuestion question(r);
@@ -218,8 +220,10 @@ class ListedRun {
     const int number = calls_.number_of(call.results[0]);
     const TensorCore& result = tensor(number);
     if (program_.tensor(number).awaits && result.storage()->promised())
-      result.storage()->keep(
-          *make_storage(result.mesh(), TensorCore::local_bytes(*result.mesh(), result.desc())));
+      on_process(*result.mesh(), r.site, [&] {
+        result.storage()->keep(
+            *make_storage(result.mesh(), TensorCore::local_bytes(*result.mesh(), result.desc())));
+      });
     const TensorCore& into = tensor(call.results[0]);
     r.extras.into = &into;
     (void)carried_out(r, i);
