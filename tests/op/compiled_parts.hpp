@@ -81,7 +81,7 @@ std::string compiled_alike(const std::vector<std::shared_ptr<MeshCore>>& meshes,
       program.parts().empty() && program.mesh.processes() != world.shape().processes();
   std::string wrong;
   if (known && observer != nullptr)
-    if (const std::string seen = observer->end(program); !one_part) wrong += seen;
+    if (const std::string seen = observer->end_of_parts(program); !one_part) wrong += seen;
   Index sent = 0;
   for (const auto& mesh : meshes) sent += mesh->ledger().payload_bytes();
   const auto is = [&](Index measured, Index planned, const char* what) {

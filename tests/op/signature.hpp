@@ -25,7 +25,7 @@ struct Signature final : Observer {
         planned.push_back(text);
     return told(planned);
   }
-  std::string end(const tessera::Program& program) override {
+  std::string end_of_parts(const tessera::Program& program) override {
     pmpi::record(false);
     std::vector<std::string> planned;
     for (const tessera::ProgramEntry& e : program.entries()) {

@@ -20,7 +20,7 @@ struct Observer {
   virtual std::string end(const tessera::MeshCore& mesh,
                           const std::vector<tessera::Call>& planned) = 0;
   /// The same of a Program over several parts.
-  virtual std::string end(const tessera::Program&) { return ""; }
+  virtual std::string end_of_parts(const tessera::Program&) { return ""; }
 };
 inline Observer* observer = nullptr;
 

@@ -374,9 +374,9 @@ class Execution : private ExecutionMemory {
   Extras extras_;
   bool live_;
   std::vector<std::unique_ptr<PendingCall>> pending_;
-  std::size_t next_ = 0;       ///< the instruction that comes next
-  int under_way_ = -1;         ///< the call that was started last and has not been waited for
-  bool unwaited_ = false;      ///< and that the list does not wait for
+  std::size_t next_ = 0;   ///< the instruction that comes next
+  int under_way_ = -1;     ///< the call that was started last and has not been waited for
+  bool unwaited_ = false;  ///< and that the list does not wait for
   RecordedOperator recorded_;
   TraceSink* sink_ = nullptr;  ///< null: not traced
 };
