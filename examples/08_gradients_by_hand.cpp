@@ -21,18 +21,11 @@
 #include "gradients_by_hand/progress.hpp"
 #include "gradients_by_hand/report.hpp"
 #include "support/text.hpp"
+#include "support/voice.hpp"
 
 namespace gradients_by_hand {
 
-using support::Examples, support::load_text, support::mixed, support::Text;
-
-/// Prints on the process that speaks.
-struct Voice {
-  bool speaks;
-  template <class... X> void operator()(fmt::format_string<X...> text, X&&... x) const {
-    if (speaks) fmt::print(text, std::forward<X>(x)...), std::fflush(stdout);
-  }
-};
+using support::Examples, support::load_text, support::mixed, support::Text, support::Voice;
 
 /// Ids on their way to the mesh: every process has all of them and keeps its own.
 struct Batch {

@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -27,18 +26,14 @@
 #include "protein_encoder/flags.hpp"
 #include "protein_encoder/report.hpp"
 #include "protein_encoder/results.hpp"
+#include "support/by_layers.hpp"
 #include "support/curve.hpp"
 #include "support/progress.hpp"
+#include "support/voice.hpp"
 
 namespace protein_encoder {
 
-/// Prints on the process that speaks.
-struct Voice {
-  bool speaks;
-  template <class... X> void operator()(fmt::format_string<X...> text, X&&... x) const {
-    if (speaks) fmt::print(text, std::forward<X>(x)...), std::fflush(stdout);
-  }
-};
+using support::Voice;
 
 /// Prints the parameters, and the plan of a batch of such a size.
 template <class U>
@@ -57,9 +52,10 @@ void plan(const ProcessMesh<Grid>& on, const Kind& kind, Index rows, Index lengt
   (void)run(run.model(), ids, weights);
   const Program program = recording.take();
   say("\n{} parameters, {} MiB a process\nThe plan of {} sequences of {} words, before its "
-      "passes\n{}What block 0 sends, on process {}\n{}",
-      table.elements(), ceil_div(table.bytes(), Index{1} << 20), rows, length, describe(program),
-      mesh.process(), calls_of(program, "block 0"));
+      "passes\n{}  peak with the weights {} KiB a process\nWhat block 0 sends, on process {}\n{}",
+      table.elements(), ceil_div(table.bytes(), Index{1} << 20), rows, length,
+      support::by_layers(program), program.peak_bytes() >> 10, mesh.process(),
+      calls_of(program, "block 0"));
 }
 
 /// Runs a batch as it was planned. Throws Error where it sent or held another number of bytes.

@@ -16,6 +16,7 @@
 #include <tessera/io/trace_file.hpp>
 #include <tessera/op/compile.hpp>
 
+#include "support/by_layers.hpp"
 #include "train_transformer/learning.hpp"
 #include "train_transformer/report.hpp"
 #include "train_transformer/train_in_stages.hpp"
@@ -43,7 +44,8 @@ void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text
         why(*choice));
   }
   const Program planned = choice ? choice->program : plan_step<U>(flags, mesh);
-  say("\nThe plan of one step, before its passes\n{}", describe(planned));
+  say("\nThe plan of one step, before its passes\n{}  peak beyond the weights {} KiB\n",
+      support::by_layers(planned), planned.peak_bytes() >> 10);
   if (mesh.dry()) return;
 
   Trainer<U> trainer(mesh, flags);

@@ -16,19 +16,14 @@
 #include <vector>
 
 #include "../support/progress.hpp"
+#include "../support/voice.hpp"
 #include "flags.hpp"
 #include "log.hpp"
 #include "rows.hpp"
 
 namespace train_transformer {
 
-/// Prints on the process that speaks.
-struct Voice {
-  bool speaks;
-  template <class... X> void operator()(fmt::format_string<X...> text, X&&... x) const {
-    if (speaks) fmt::print(text, std::forward<X>(x)...), std::fflush(stdout);
-  }
-};
+using support::Voice;
 
 /// A model in training, by what a run asks of it. All are collective over the processes.
 struct Job {

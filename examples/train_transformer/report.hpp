@@ -75,24 +75,6 @@ inline std::string why(const Choice& choice) {
   return text;
 }
 
-/// Returns a step's sums by layer, and its communication by axes: the most on one process.
-inline std::string describe(const Program& step) {
-  std::string text =
-      fmt::format("  {:<26} {:>9} {:>12} {:>12}\n", "layer", "operators", "payload", "flops");
-  for (const LayerTotal& layer : by_layer(step)) {
-    const std::string name =
-        layer.depth == 0 ? "all" : layer.path.substr(layer.path.rfind('/') + 1);
-    if (layer.depth > 1) continue;
-    text += fmt::format("  {:<26} {:>9} {:>8} KiB {:>8} Mfl\n",
-                        std::string(static_cast<std::size_t>(2 * layer.depth), ' ') + name,
-                        layer.operators, layer.payload >> 10, layer.flops / 1000000);
-  }
-  for (const CollectiveTotal& total : by_axes(step))
-    text += fmt::format("  {} over {}: {} KiB in {} messages\n", name_of(total.collective),
-                        to_string(total.axes, step.names()), total.payload >> 10, total.messages);
-  return text + fmt::format("  peak beyond the weights {} KiB\n", step.peak_bytes() >> 10);
-}
-
 /// Returns flops a second of a product of the feed-forward layer's sizes, all processes at work.
 template <class T, class M> double local_gemm_rate(const M& mesh, const Sizes& n) {
   const Index rows = max_of(Index{1}, n.batch * n.context / mesh.processes());

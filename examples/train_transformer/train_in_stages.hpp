@@ -19,6 +19,7 @@
 #include <tessera/program/pipeline/stage_tracks.hpp>
 #include <tessera/show/pipeline_svg.hpp>
 
+#include "../support/by_layers.hpp"
 #include "report.hpp"
 #include "stages.hpp"
 
@@ -88,7 +89,8 @@ void train_in_stages(const ProcessMesh<Staged>& mesh, const Flags& flags, const 
                      const PipelineSchedule& schedule, const Voice& say) {
   const PlannedStep planned = plan_stages<U>(flags, mesh, schedule);
   const PipelineRun foreseen = simulate(planned.model, schedule);
-  say("\nThe plan of one step on part 0, before its passes\n{}", describe(planned.program));
+  say("\nThe plan of one step on part 0, before its passes\n{}  peak beyond the weights {} KiB\n",
+      support::by_layers(planned.program), planned.program.peak_bytes() >> 10);
   say("\nThe schedule, by the machine's model\n{}", explain(schedule, foreseen));
   if (mesh.dry()) return;
   if (!flags.log.empty() && say.speaks)

@@ -95,6 +95,13 @@ inline Index rotary_pairs(Index size, Where where) {
                        " elements, and they are turned in pairs; give an even number",
                    where);
 }
+
+/// Returns x turned by tables of cosines and sines that it is multiplied by as the letters say.
+template <Equation letters, TypedTensor A, class Table>
+A turned(const A& x, Index pairs, const Table& table, Where where) {
+  return A(map<letters, typename A::spec>(
+      at(where), fn::Rotated{}, x, roll<A::rank - 1>(x, pairs, where), table(false), table(true)));
+}
 }  // namespace detail
 
 /// Returns x with elements j and j + half of its last dimension turned by the angle p base^(-j /
@@ -115,9 +122,8 @@ A rotary(const A& x, Index first = 0, double base = 10000, Where where = Where::
         detail::mesh_like(x), {x.extent(1), size},
         fn::RotaryAngle<T>{sine, first, max_of(pairs, Index{1}), base}, where);
   };
-  constexpr auto letters = detail::equation_of(A::rank - 1, "*y,*y,by,by->*y");
-  return A(map<letters, typename A::spec>(
-      at(where), fn::Rotated{}, x, roll<A::rank - 1>(x, pairs, where), table(false), table(true)));
+  return detail::turned<detail::equation_of(A::rank - 1, "*y,*y,by,by->*y")>(x, pairs, table,
+                                                                             where);
 }
 
 /// The same with a place for each token: x is (batch, sequence, ..., head_dim), `places` (batch,
@@ -137,9 +143,8 @@ A rotary(const A& x, const I& places, double base = 10000, Where where = Where::
   const auto table = [&](bool sine) {
     return map<"ab,y->aby">(fn::RotaryAngleAt<T>{sine}, places, frequencies, where);
   };
-  constexpr auto letters = detail::equation_of(A::rank - 1, "*y,*y,aby,aby->*y");
-  return A(map<letters, typename A::spec>(
-      at(where), fn::Rotated{}, x, roll<A::rank - 1>(x, pairs, where), table(false), table(true)));
+  return detail::turned<detail::equation_of(A::rank - 1, "*y,*y,aby,aby->*y")>(x, pairs, table,
+                                                                               where);
 }
 
 }  // namespace tessera

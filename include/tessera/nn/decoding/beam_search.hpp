@@ -76,10 +76,10 @@ template <class U> class BeamSearch {
   }
   Index begin_length(std::size_t text) const { return static_cast<Index>(begins_[text].size()); }
 
-  /// Gives each text the likeliest tokens of its rows: rows(text, hypothesis) is a row of `scores`,
-  /// (n, s, v), as n s of them.
-  template <class Scores, class RowOf>
-  void expand(const Scores& scores, bool first, const RowOf& row_of) {
+  /// Gives each text the likeliest tokens of its hypotheses: scores is (n, s, v), n s rows, one of
+  /// each text's beginning, or one of each of its hypotheses.
+  template <class Scores> void expand(const Scores& scores, bool beginning) {
+    const std::size_t rows = beginning ? 1 : at(options_.beams);
     const Index few = min_of(2 * options_.beams, scores.extent(2));
     const auto best =
         top_k<"bsv", 'v'>(log_softmax<"bsv", 'v'>(widened(scores, where_), where_), few, where_);
@@ -87,15 +87,15 @@ template <class U> class BeamSearch {
     const auto indices = to_host(best.indices, where_);
     for (std::size_t text = 0; text < beams_.size(); ++text) {
       Beams& own = beams_[text];
-      Beams::Scores its(first ? 1 : own.going());
+      Beams::Scores its(beginning ? 1 : own.going());
       Beams::Tokens tokens(its.size());
       for (std::size_t h = 0; h < its.size(); ++h)
         for (Index i = 0; i < few; ++i) {
-          const std::size_t from = row_of(text, h) * at(few) + at(i);
+          const std::size_t from = (text * rows + h) * at(few) + at(i);
           its[h].push_back(static_cast<double>(values.values[from]));
           tokens[h].push_back(static_cast<std::int32_t>(indices.values[from]));
         }
-      if (first)
+      if (beginning)
         own.begin(its, tokens);
       else if (own.going() > 0)
         own.next(its, tokens);
@@ -117,8 +117,7 @@ template <class U> class BeamSearch {
         decode(model_, cache_, from_host<Ids>(mesh_, {texts(), longest_}, ids, where_),
                NewPlaces<U>::at(mesh_, places, places_, where_),
                from_host<Row>(mesh_, {texts()}, last, where_), attention_, where_);
-    expand(expand_dims<1>(scores, where_), true,
-           [](std::size_t text, std::size_t) { return text; });
+    expand(expand_dims<1>(scores, where_), true);
   }
 
   /// Hypotheses are rows: those that go on take the keys and values of the rows that they were.
@@ -147,7 +146,7 @@ template <class U> class BeamSearch {
         cache_);
     expand(decode(model_, cache_, from_host<Ids>(mesh_, {rows, 1}, ids, where_),
                   NewPlaces<U>::at(mesh_, places, places_, where_), attention_, where_),
-           false, [beams](std::size_t text, std::size_t h) { return text * at(beams) + h; });
+           false);
   }
 
   /// Hypotheses of a text lie in one row, a token of each beside those of the others.
@@ -180,7 +179,7 @@ template <class U> class BeamSearch {
                                  from_host<Seen>(mesh_, {texts(), beams, places_}, seen, where_)};
     expand(decode(model_, cache_, from_host<Ids>(mesh_, {texts(), beams}, ids, where_), at_places,
                   attention_, where_),
-           false, [beams](std::size_t text, std::size_t h) { return text * at(beams) + h; });
+           false);
   }
 
   const Mesh& mesh_;

@@ -94,6 +94,13 @@ auto decoded(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, cons
   }
   return x;
 }
+
+/// The scores of the token after x, (..., embed): (..., vocabulary).
+template <class U, class... Rows, TypedTensor A>
+auto scores_after(const Decoder<U>& model, const A& x, Where where) {
+  return dense<typename U::template Spec<Rows..., logical::vocabulary>>(
+      model.head, layer_norm(model.norm, x, 1e-5, where), NoActivation{}, where);
+}
 }  // namespace detail
 
 /// Returns the scores of the token after each new one, (batch, new, vocabulary): ids is (batch,
@@ -111,8 +118,7 @@ auto decode(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const
                      where);
   const auto x = detail::decoded(model, cache, ids, at, options, where);
   const Layer scope(ids, "head");
-  return dense<typename U::template Spec<logical::batch, logical::sequence, logical::vocabulary>>(
-      model.head, layer_norm(model.norm, x, 1e-5, where), detail::NoActivation{}, where);
+  return detail::scores_after<U, logical::batch, logical::sequence>(model, x, where);
 }
 /// Those of the token after one of them alone, (batch, vocabulary): `last` (batch), int32, says
 /// after which; those beyond it fill the row up, may be beyond the model's positions, and their
@@ -124,8 +130,7 @@ auto decode(const Decoder<U>& model, DecoderCache<U>& cache, const I& ids, const
   const Layer scope(ids, "head");
   const auto row = take<"bsm,b->bm", typename U::template Spec<logical::batch, logical::embed>>(
       x, last, OutOfRange::clamp, where);
-  return dense<typename U::template Spec<logical::batch, logical::vocabulary>>(
-      model.head, layer_norm(model.norm, row, 1e-5, where), detail::NoActivation{}, where);
+  return detail::scores_after<U, logical::batch>(model, row, where);
 }
 
 }  // namespace tessera
