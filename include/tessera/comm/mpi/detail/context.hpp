@@ -70,8 +70,9 @@ class MpiContext {
           "MPI_Allreduce");
     int facts[2] = {core_count(mask), -node_size_};  // the worst node decides for all
     check(MPI_Allreduce(MPI_IN_PLACE, facts, 2, MPI_INT, MPI_MIN, comm_), "MPI_Allreduce");
-    automatic_ = choose_wait(Wait::automatic, -facts[1], facts[0]);
-    threads_ = facts[0] >= -facts[1] ? facts[0] / -facts[1] : 1;
+    automatic_ =
+        simulated_processes ? Wait::spin : choose_wait(Wait::automatic, -facts[1], facts[0]);
+    threads_ = simulated_processes || facts[0] < -facts[1] ? 1 : facts[0] / -facts[1];
     open_blackboard();
     closing_ = Closing::all().enter([this] { close(); }, true);
     all_contexts().push_back(this);
@@ -275,7 +276,9 @@ class MpiContext {
   /// Lets the watchdog watch while it lives; only one may live at a time.
   class Watched {
    public:
-    Watched(MpiContext& context, double limit) : dog_(context.watchdog_) { dog_.enter(limit); }
+    Watched(MpiContext& context, double limit) : dog_(context.watchdog_) {
+      if (!simulated_processes) dog_.enter(limit);
+    }
     Watched(const Watched&) = delete;
     Watched& operator=(const Watched&) = delete;
     ~Watched() { dog_.leave(); }
@@ -307,6 +310,7 @@ class MpiContext {
 
   /// Shares memory of the node where all find room. Collective over: its processes.
   NodeMemory share(Index bytes, bool room) {
+    if (simulated_processes) return {};
     return share_on_node(bytes, room, node_, [&](MPI_Request* request, const char* function) {
       wait(request, 1, automatic_, function);
     });

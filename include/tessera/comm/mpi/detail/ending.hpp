@@ -19,6 +19,7 @@ namespace tessera::detail {
 
 TESSERA_FUNCTION int agree_on_ending(MpiContext& context, const Ending& own) {
   if (!own.failed) MpiContext::end_calls();  // a failed process reports itself
+  if (simulated_processes && own.failed) context.abort(own.text, own.code);  // nobody is late
   // The lowest process that failed reports; codes: 0 success, 2 usage, 1 other, in rising order of
   // weight.
   std::int64_t facts[2] = {own.failed ? context.process() : context.size(), own.code == 0   ? 0
@@ -29,7 +30,9 @@ TESSERA_FUNCTION int agree_on_ending(MpiContext& context, const Ending& own) {
         "MPI_Iallreduce");
   const std::int64_t start = steady_nanoseconds();
   Nap nap;
-  for (int done = 0;;) {
+  int done = 0;
+  if (simulated_processes) done = MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+  while (done == 0) {
     check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) break;
     nap();

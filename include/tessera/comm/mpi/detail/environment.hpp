@@ -112,7 +112,7 @@ class MpiSession {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_rank(MPI_COMM_WORLD, &job_process());
     if (size == 1) job_process() = wrong_launcher().process;  // of the intended job
-    if (level < MPI_THREAD_FUNNELED)
+    if (level < MPI_THREAD_FUNNELED && !simulated_processes)
       throw CommunicationError(
           "this MPI cannot be used from a program with threads (MPI_THREAD_FUNNELED); install one "
           "that can");
@@ -141,7 +141,7 @@ class KokkosSession {
     setenv("KOKKOS_DISABLE_WARNINGS", "true",
            0);  // else each process prints a page about binding and oversubscription
     Kokkos::initialize(argc, argv);
-    ours_ = true;
+    ours_ = !simulated_processes;  // else all share it, and it lasts as long as the simulation
   }
   KokkosSession(const KokkosSession&) = delete;
   KokkosSession& operator=(const KokkosSession&) = delete;
@@ -170,7 +170,8 @@ struct EnvironmentParts {
     if (environment_context() != nullptr)
       throw UsageError("there is a tessera::Environment already; a program has one");
     environment_context() = context.get();
-    watch_ends(context->node(), context->process(), *context->blackboard());
+    if (!simulated_processes)
+      watch_ends(context->node(), context->process(), *context->blackboard());
     previous = std::set_terminate(end_job_on_terminate);
     static const bool registered =
         std::atexit(end_job_on_exit) == 0 && std::at_quick_exit(end_job_on_exit) == 0;

@@ -146,7 +146,7 @@ class MpiGroup final : public Group {
 #if defined(MPICH_VERSION)
   static constexpr bool blocking_reductions = true;
 #else
-  static constexpr bool blocking_reductions = false;
+  static constexpr bool blocking_reductions = simulated_processes;
 #endif
 
   template <class Calls>

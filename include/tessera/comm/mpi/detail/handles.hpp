@@ -56,8 +56,10 @@ inline MPI_Comm copy_of(MPI_Comm user) {
   check(MPI_Comm_get_errhandler(user, &users), "MPI_Comm_get_errhandler");
   check(MPI_Comm_set_errhandler(user, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   const int code = MPI_Comm_dup(user, &comm);
-  check(MPI_Comm_set_errhandler(user, users), "MPI_Comm_set_errhandler");
-  check(MPI_Errhandler_free(&users), "MPI_Errhandler_free");
+  if (users != MPI_ERRHANDLER_NULL) {  // SMPI's default
+    check(MPI_Comm_set_errhandler(user, users), "MPI_Comm_set_errhandler");
+    check(MPI_Errhandler_free(&users), "MPI_Errhandler_free");
+  }
   check(code, "MPI_Comm_dup");
   check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   return comm;

@@ -22,6 +22,14 @@
 
 namespace tessera::detail {
 
+/// Whether processes and their clock are simulated (SimGrid's SMPI): all are in one process of the
+/// system and take turns, which end where MPI is called.
+#if defined(SMPI_H)
+inline constexpr bool simulated_processes = true;
+#else
+inline constexpr bool simulated_processes = false;
+#endif
+
 /// Open MPI gives the error of a nonblocking collective to the handler of MPI_COMM_WORLD, which by
 /// default ends the program without Tessera's message. There Tessera sets its own handler, which
 /// returns from Tessera's waits and in all other cases ends the program as before.
@@ -73,7 +81,7 @@ inline bool& mpi_ended() {
 inline void close_meshes_with_mpi() {
   static const bool once = [] {
     int key = MPI_KEYVAL_INVALID;
-    const auto end = [](MPI_Comm, int, void*, void*) {
+    const auto end = [](MPI_Comm, int, void*, void*) -> int {
       Closing::all().reason() =
           "it was closed when MPI was finalized, since nothing can be communicated after that; "
           "finalize MPI after the last operator, or leave it to tessera::Environment";

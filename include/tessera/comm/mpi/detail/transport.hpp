@@ -46,8 +46,9 @@ class MpiTransport final : public Transport {
       : context_(std::move(context)),
         settings_(settings),
         share_(std::make_shared<MpiShare>(context_, context_->open(settings.time_limit))) {
-    if (settings_.wait == Wait::automatic) settings_.wait = context_->automatic_wait();
-    if (settings_.device_memory || !may_share(settings_.shared, context_->core_for_each_process()))
+    if (settings_.wait == Wait::automatic || simulated_processes)
+      settings_.wait = context_->automatic_wait();
+    if (simulated_processes || settings_.device_memory || !may_share(settings_.shared, context_->core_for_each_process()))
       settings_.shared = Shared::off;
     comm_ = context_->comm();
     if (size() == 1) return;  // it needs no calls
@@ -131,6 +132,10 @@ class MpiTransport final : public Transport {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Request request = MPI_REQUEST_NULL;
     return context_->make_communicator([&] {
+      if (simulated_processes) {  // SMPI has no MPI_Comm_idup
+        check(MPI_Comm_dup(of, &comm), "MPI_Comm_dup");
+        return comm;
+      }
       check(MPI_Comm_idup(of, &comm, &request), "MPI_Comm_idup");
       context_->wait(&request, 1, settings_.wait, "MPI_Comm_idup");
       return comm;
