@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How networks are made, and how messages go through them.
+///
+///     network.route(0, 63)
+///
+/// Laws: those of program/network/network.hpp.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/program/network/network.hpp>
+
+namespace tessera {
+namespace detail {
+/// Throws UsageError unless all numbers are at least 1.
+inline void require_positive(const char* what, const std::vector<int>& numbers) {
+  for (const int n : numbers)
+    if (n < 1)
+      throw UsageError(std::string(what) + ": " + std::to_string(n) +
+                       " is below 1; give numbers from 1 on");
+}
+}  // namespace detail
+
+TESSERA_FUNCTION Network Network::nodes(int hosts, int processes_per_host,
+                                        const NetworkLink& inside, const NetworkLink& outside) {
+  detail::require_positive("a network of nodes", {hosts, processes_per_host});
+  Network n;
+  n.shape_ = Shape::nodes;
+  n.hosts_ = hosts;
+  n.per_host_ = processes_per_host;
+  n.inside_ = inside;
+  for (int h = 0; h < hosts; ++h) {
+    n.add("host " + std::to_string(h) + " to the switch", outside);
+    n.add("the switch to host " + std::to_string(h), outside);
+  }
+  return n;
+}
+
+TESSERA_FUNCTION Network Network::torus(const std::vector<int>& sizes, const NetworkLink& link,
+                                        int processes_per_host) {
+  detail::require_positive("a torus", sizes);
+  detail::require_positive("a torus", {processes_per_host});
+  Network n;
+  n.shape_ = Shape::torus;
+  n.down_ = sizes;
+  n.per_host_ = processes_per_host;
+  n.hosts_ = 1;
+  for (const int size : sizes) n.hosts_ *= size;
+  for (int h = 0; h < n.hosts_; ++h)
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      for (const char* way : {" onwards", " backwards"})
+        n.add("the link of host " + std::to_string(h) + " in dimension " + std::to_string(d) + way,
+              link);
+  return n;
+}
+
+TESSERA_FUNCTION Network Network::fat_tree(const std::vector<int>& down, const std::vector<int>& up,
+                                           const NetworkLink& link, int processes_per_host) {
+  detail::require_positive("a fat tree", down);
+  detail::require_positive("a fat tree", up);
+  detail::require_positive("a fat tree", {processes_per_host});
+  if (down.size() != up.size() || down.empty())
+    throw UsageError("a fat tree has children of " + std::to_string(down.size()) +
+                     " levels and parents of " + std::to_string(up.size()) +
+                     "; give both for each level");
+  Network n;
+  n.shape_ = Shape::tree;
+  n.down_ = down;
+  n.up_ = up;
+  n.per_host_ = processes_per_host;
+  n.hosts_ = 1;
+  for (const int size : down) n.hosts_ *= size;
+  // The members of level l are in `subtrees` subtrees of `copies` switches each.
+  int subtrees = n.hosts_, copies = 1;
+  for (std::size_t l = 0; l < down.size(); ++l) {
+    n.first_.push_back(n.links());
+    const std::string level = " of level " + std::to_string(l);
+    for (int child = 0; child < subtrees * copies; ++child)
+      for (int parent = 0; parent < up[l]; ++parent)
+        for (const char* way : {" up to its parent ", " down from its parent "})
+          n.add((l == 0 ? "host " + std::to_string(child)
+                        : "switch " + std::to_string(child) + level) +
+                    way + std::to_string(parent),
+                link);
+    subtrees /= down[l];
+    copies *= up[l];
+  }
+  return n;
+}
+
+TESSERA_FUNCTION std::vector<int> Network::route(int from, int to) const {
+  std::vector<int> route;
+  if (from == to) return route;
+  switch (shape_) {
+    case Shape::nodes:
+      return {2 * from, 2 * to + 1};
+    case Shape::torus: {
+      int stride = 1, at = from;
+      const int dimensions = static_cast<int>(down_.size());
+      for (int d = 0; d < dimensions; ++d) {
+        const int size = down_[static_cast<std::size_t>(d)];
+        const int own = at / stride % size, other = to / stride % size;
+        const int onwards = (other - own + size) % size;
+        const bool forward = onwards <= size / 2;
+        for (int step = forward ? onwards : size - onwards; step > 0; --step) {
+          const int place = at / stride % size;
+          const int next = at + ((place + (forward ? 1 : size - 1)) % size - place) * stride;
+          route.push_back(2 * ((forward ? at : next) * dimensions + d) + (forward ? 0 : 1));
+          at = next;
+        }
+        stride *= size;
+      }
+      return route;
+    }
+    case Shape::tree:
+      break;
+  }
+  // Upwards by the parent that the destination names, and down through the same switches' copies.
+  std::size_t top = 0;
+  for (int a = from, b = to; a != b; ++top) a /= down_[top], b /= down_[top];
+  std::vector<int> descent;
+  int subtree_up = from, subtree_down = to, copy = 0, copies = 1, named = to;
+  for (std::size_t l = 0; l < top; ++l) {
+    if (l > 0) named /= up_[l - 1];
+    const int parent = named % up_[l];
+    const int upwards = (subtree_up * copies + copy) * up_[l] + parent;
+    const int downwards = (subtree_down * copies + copy) * up_[l] + parent;
+    route.push_back(first_[l] + 2 * upwards);
+    descent.push_back(first_[l] + 2 * downwards + 1);
+    copy += parent * copies;
+    copies *= up_[l];
+    subtree_up /= down_[l];
+    subtree_down /= down_[l];
+  }
+  route.insert(route.end(), descent.rbegin(), descent.rend());
+  return route;
+}
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A network of hosts: links, and the way of a message from one host to another. Links in both
+/// directions are two links each.
+///
+///     const Network tree = Network::fat_tree({8, 8}, {1, 8}, {.bytes_per_second = 12.5e9, .seconds = 1e-6});
+///     const Network torus = Network::torus({4, 4, 4}, {});
+///     const Network nodes = Network::nodes(8, 8, {.bytes_per_second = 50e9}, {});
+///     tree.hosts() == 64;   tree.route(0, 63)             // numbers of links
+///
+/// Laws: a route begins and ends with links of its hosts, and is the one that SimGrid 3.32 takes on
+/// a platform of the same shape (cmake/simgrid/).
+#include <string>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+
+namespace tessera {
+
+struct NetworkLink {
+  double bytes_per_second = 12.5e9;
+  double seconds = 1e-6;  ///< that a message is on its way, whatever its size
+};
+
+class Network {
+ public:
+  /// Returns a fat tree: `down[l]` children of each switch of level l + 1, `up[l]` parents of each
+  /// host (l = 0) or switch of level l. A message goes up to the lowest common level, by the parent
+  /// that its destination's number names, and down. Throws UsageError for numbers below 1, or not
+  /// as many of both. Source: Leiserson (1985); routes as in Zahavi, "D-Mod-K routing" (2010).
+  TESSERA_FUNCTION static Network fat_tree(const std::vector<int>& down, const std::vector<int>& up,
+                                           const NetworkLink& link, int processes_per_host = 1);
+  /// Returns a torus: each host has a link to the next in each dimension. A message goes along the
+  /// dimensions in their order, the first varying fastest, the shorter way around. Throws
+  /// UsageError for a size below 1.
+  TESSERA_FUNCTION static Network torus(const std::vector<int>& sizes, const NetworkLink& link,
+                                        int processes_per_host = 1);
+  /// Returns hosts with one link each to a switch that is never full: `inside` is what processes of
+  /// one host send one another by, each message at its full rate. Throws UsageError for numbers
+  /// below 1.
+  TESSERA_FUNCTION static Network nodes(int hosts, int processes_per_host,
+                                        const NetworkLink& inside, const NetworkLink& outside);
+
+  int hosts() const { return hosts_; }
+  int processes() const { return hosts_ * per_host_; }
+  int host_of(int process) const { return process / per_host_; }
+  int links() const { return static_cast<int>(links_.size()); }
+  const NetworkLink& link(int number) const { return links_[static_cast<std::size_t>(number)]; }
+  /// Returns "host 3 to switch 1 of level 1".
+  const std::string& name(int number) const { return names_[static_cast<std::size_t>(number)]; }
+  /// Returns what two processes of one host send one another by; no messages share it.
+  const NetworkLink& inside() const { return inside_; }
+  /// Returns the links from one host to another, in order; none where they are one.
+  TESSERA_FUNCTION std::vector<int> route(int from, int to) const;
+
+ private:
+  enum class Shape { tree, torus, nodes };
+  int add(std::string name, const NetworkLink& link) {
+    names_.push_back(std::move(name));
+    links_.push_back(link);
+    return links() - 1;
+  }
+
+  Shape shape_ = Shape::nodes;
+  int hosts_ = 0, per_host_ = 1;
+  std::vector<int> down_, up_;  ///< of a tree; of a torus its sizes in down_
+  std::vector<int> first_;      ///< of a tree's level, the number of its first link
+  std::vector<NetworkLink> links_;
+  std::vector<std::string> names_;
+  NetworkLink inside_{50e9, 1e-7};
+};
+
+}  // namespace tessera
+
+#if TESSERA_BODIES
+#include <tessera/program/network/detail/network.hpp>
+#endif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How long a Program takes on a network: every process's work by the machine's rates, and every
+/// call as the messages that it is made of, which share links with those of other processes.
+///
+///     const NetworkTimes t = simulate(program, Network::torus({4, 4, 4}, {}));
+///     t.seconds;   t.exposed;   t.busiest
+///     fmt::print("{}", explain(t));
+///
+/// Laws: on a network without latency, one call alone takes at least its payload of the process
+/// with most, over the rate of a host's links; more bytes never take less time. Assumes that the
+/// groups of a call set out together, and that rounds of a call follow one another
+/// (program/network/rounds.hpp).
+#include <string>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/program/network/network.hpp>
+#include <tessera/program/program.hpp>
+
+namespace tessera {
+
+/// What the time of a Program is made of.
+struct NetworkTimes {
+  struct Operator {
+    std::string name;
+    double seconds = 0;  ///< that it makes the Program longer
+    double exposed = 0;  ///< of these, waiting for communication, on the process that waits least
+  };
+  double seconds = 0;  ///< of the process that ends last
+  double exposed = 0;
+  std::vector<Operator> operators;
+  int busiest = -1;       ///< a link of the network; -1: nothing went through any
+  std::string link;       ///< its name
+  double busy = 0;        ///< seconds for which messages went through it
+  double link_bytes = 0;  ///< that it carried
+};
+
+struct NetworkOptions {
+  /// Whether work on a process takes time: a step what its plan says, copies and the products of a
+  /// loop by `machine`; else the result is communication alone.
+  bool computes = true;
+  Machine machine = {};
+};
+
+/// Returns the times of a Program on a network, of which the processes 0, 1, … take the first
+/// places. Communication: none. Throws UsageError where the network has fewer places than the
+/// Program has processes, and for a Program over several parts.
+TESSERA_FUNCTION NetworkTimes simulate(const Program& program, const Network& network,
+                                       const NetworkOptions& options = {});
+
+/// Returns a table of the operators that take longest, and the busiest link.
+TESSERA_FUNCTION std::string explain(const NetworkTimes& times, int rows = 12);
+
+}  // namespace tessera
+
+#if TESSERA_BODIES
+#include <tessera/program/network/detail/timing.hpp>
+#endif
