@@ -88,6 +88,7 @@
 #include <tessera/plan.hpp>
 #include <tessera/program/contract.hpp>
 #include <tessera/program/diff.hpp>
+#include <tessera/program/network/timing.hpp>
 #include <tessera/program/simulation.hpp>
 #include <tessera/program/timeline.hpp>
 #include <tessera/run/calibrate.hpp>

@@ -4,9 +4,9 @@
 /// How long a Program takes on a network: every process's work by the machine's rates, and every
 /// call as the messages that it is made of, which share links with those of other processes.
 ///
-///     const NetworkTimes t = simulate(program, Network::torus({4, 4, 4}, {}));
+///     const NetworkTimes t = simulate(program, Network::torus({16, 16, 16}, {}));
 ///     t.seconds;   t.exposed;   t.busiest
-///     fmt::print("{}", explain(t));
+///     std::string text = explain(t);
 ///
 /// Laws: on a network without latency, one call alone takes at least its payload of the process
 /// with most, over the rate of a host's links; more bytes never take less time. Assumes that the

@@ -223,11 +223,8 @@ class MpiContext {
     std::vector<int> down;
     for (const auto& entry : outstanding_) down.push_back(entry.second.first ? 1 : 0);
     const Watched watched(*this, time_limit);
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(MPI_IN_PLACE, down.data(), static_cast<int>(down.size()), MPI_INT, MPI_MIN,
-                         comm_, &request),
-          "MPI_Iallreduce");
-    wait(&request, 1, automatic_, "MPI_Iallreduce");
+    join_numbers(down.data(), static_cast<int>(down.size()), MPI_INT, comm_,
+                 [&](MPI_Request& request) { wait(&request, 1, automatic_, "MPI_Iallreduce"); });
     std::size_t i = 0;
     for (auto entry = outstanding_.begin(); entry != outstanding_.end();)
       if (down[i++] != 0) {

@@ -25,20 +25,17 @@ TESSERA_FUNCTION int agree_on_ending(MpiContext& context, const Ending& own) {
   std::int64_t facts[2] = {own.failed ? context.process() : context.size(), own.code == 0   ? 0
                                                                             : own.code == 2 ? -1
                                                                                             : -2};
-  MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Iallreduce(MPI_IN_PLACE, facts, 2, MPI_INT64_T, MPI_MIN, context.comm(), &request),
-        "MPI_Iallreduce");
-  const std::int64_t start = steady_nanoseconds();
-  Nap nap;
-  int done = 0;
-  if (simulated_processes) done = MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
-  while (done == 0) {
-    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done != 0) break;
-    nap();
-    if (own.failed && steady_nanoseconds() - start > (own.mismatch ? 200'000'000 : 1'000'000'000))
-      context.abort(own.text, own.code);
-  }
+  join_numbers(facts, 2, MPI_INT64_T, context.comm(), [&](MPI_Request& request) {
+    const std::int64_t start = steady_nanoseconds();
+    Nap nap;
+    for (int done = 0;;) {
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done != 0) break;
+      nap();
+      if (own.failed && steady_nanoseconds() - start > (own.mismatch ? 200'000'000 : 1'000'000'000))
+        context.abort(own.text, own.code);
+    }
+  });
   if (facts[0] == context.process()) {
     std::fprintf(stderr, "%s\n", own.text.c_str());
     std::fflush(stderr);

@@ -30,6 +30,18 @@ inline constexpr bool simulated_processes = true;
 inline constexpr bool simulated_processes = false;
 #endif
 
+/// Leaves the least of all processes' numbers in place: begins a call, and wait(request) for it. Of
+/// simulated processes each would send to each in such a call.
+template <class Wait>
+void join_numbers(void* numbers, int count, MPI_Datatype type, MPI_Comm comm, const Wait& wait) {
+  if (simulated_processes)
+    return check(MPI_Allreduce(MPI_IN_PLACE, numbers, count, type, MPI_MIN, comm), "MPI_Allreduce");
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Iallreduce(MPI_IN_PLACE, numbers, count, type, MPI_MIN, comm, &request),
+        "MPI_Iallreduce");
+  wait(request);
+}
+
 /// Open MPI gives the error of a nonblocking collective to the handler of MPI_COMM_WORLD, which by
 /// default ends the program without Tessera's message. There Tessera sets its own handler, which
 /// returns from Tessera's waits and in all other cases ends the program as before.

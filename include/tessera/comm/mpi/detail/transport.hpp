@@ -48,7 +48,8 @@ class MpiTransport final : public Transport {
         share_(std::make_shared<MpiShare>(context_, context_->open(settings.time_limit))) {
     if (settings_.wait == Wait::automatic || simulated_processes)
       settings_.wait = context_->automatic_wait();
-    if (simulated_processes || settings_.device_memory || !may_share(settings_.shared, context_->core_for_each_process()))
+    if (simulated_processes || settings_.device_memory ||
+        !may_share(settings_.shared, context_->core_for_each_process()))
       settings_.shared = Shared::off;
     comm_ = context_->comm();
     if (size() == 1) return;  // it needs no calls
@@ -88,13 +89,12 @@ class MpiTransport final : public Transport {
 
   SharedMemory reserve_shared(Index bytes) override {
     context_->require_open();
-    if (size() == 1) return {};
+    if (size() == 1 || simulated_processes) return {};
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     std::int64_t agreed = fitting(bytes);
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT64_T, MPI_MIN, comm_, &request),
-          "MPI_Iallreduce");
-    context_->wait(&request, 1, settings_.wait, "MPI_Iallreduce");
+    join_numbers(&agreed, 1, MPI_INT64_T, comm_, [&](MPI_Request& request) {
+      context_->wait(&request, 1, settings_.wait, "MPI_Iallreduce");
+    });
     if (agreed <= 0) return {};
     return context_->take_memory(agreed, share_->handles);
   }
@@ -102,6 +102,7 @@ class MpiTransport final : public Transport {
   void barrier() override {
     context_->require_open();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
+    if (simulated_processes) return check(MPI_Barrier(comm_), "MPI_Barrier");
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
     context_->wait(&request, 1, settings_.wait, "MPI_Ibarrier");

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: program_lists
+// Networks: routes, messages that share links, the rounds of calls, and the times of plans.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include <tessera/base/error.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
+#include <tessera/program/network/rounds.hpp>
+#include <tessera/program/network/sharing.hpp>
+#include <tessera/program/network/timing.hpp>
+
+using namespace tessera;
+
+namespace {
+
+constexpr NetworkLink link{12.5e9, 1e-6};
+
+int in_common(const std::vector<int>& a, const std::vector<int>& b) {
+  int count = 0;
+  for (const int l : a) count += std::count(b.begin(), b.end(), l) > 0;
+  return count;
+}
+
+TEST_CASE("a route of a torus is the shortest, and of two dimensions the first comes first") {
+  for (const std::vector<int>& sizes :
+       {std::vector{5}, std::vector{2, 3}, std::vector{4, 4, 4}, std::vector{3, 1, 4, 2}}) {
+    const Network torus = Network::torus(sizes, link);
+    for (int a = 0; a < torus.hosts(); ++a)
+      for (int b = 0; b < torus.hosts(); ++b) {
+        std::size_t hops = 0;
+        int stride = 1;
+        for (const int size : sizes) {
+          const int apart = std::abs(a / stride % size - b / stride % size);
+          hops += static_cast<std::size_t>(std::min(apart, size - apart));
+          stride *= size;
+        }
+        std::vector<int> route = torus.route(a, b);
+        REQUIRE(route.size() == hops);
+        std::sort(route.begin(), route.end());
+        REQUIRE(std::unique(route.begin(), route.end()) == route.end());
+      }
+  }
+  const Network ring = Network::torus({4}, link);
+  CHECK(ring.name(ring.route(3, 0)[0]) == "the link of host 3 in dimension 0 onwards");
+  CHECK(ring.name(ring.route(0, 3)[0]) == "the link of host 3 in dimension 0 backwards");
+}
+
+TEST_CASE("a route of a fat tree turns at the lowest common switch, which its destination names") {
+  const Network tree = Network::fat_tree({3, 2, 4}, {1, 2, 3}, link);
+  REQUIRE(tree.hosts() == 24);
+  REQUIRE(tree.links() == 2 * (24 * 1 + 8 * 2 + 4 * 2 * 3));
+  for (int a = 0; a < 24; ++a)
+    for (int b = 0; b < 24; ++b) {
+      const int levels = a == b ? 0 : a / 3 == b / 3 ? 1 : a / 6 == b / 6 ? 2 : 3;
+      const std::vector<int> route = tree.route(a, b);
+      REQUIRE(static_cast<int>(route.size()) == 2 * levels);
+      if (a == b) continue;
+      CHECK(tree.name(route.front()).starts_with("host " + std::to_string(a) + " up"));
+      CHECK(tree.name(route.back()).starts_with("host " + std::to_string(b) + " down"));
+      // Messages to one host from other subtrees come down the same links.
+      for (int c = 0; c < 24; ++c)
+        if (c / 6 != b / 6 && a / 6 != b / 6) CHECK(in_common(route, tree.route(c, b)) >= 3);
+    }
+  CHECK_THROWS_AS(Network::fat_tree({2, 2}, {1}, link), UsageError);
+  CHECK_THROWS_AS(Network::torus({2, 0}, link), UsageError);
+  CHECK_THROWS_AS(Network::nodes(0, 1, link, link), UsageError);
+}
+
+TEST_CASE("messages share links as water fills them") {
+  std::mt19937 random(5);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 60; ++round) {
+    const Network network = round % 2 == 0 ? Network::torus({3, 4}, {1000, 0})
+                                           : Network::fat_tree({3, 4}, {1, 2}, {1000, 0});
+    std::vector<detail::NetworkMessage> messages;
+    for (int m = 1 + below(12); m > 0; --m) {
+      const int from = below(12), to = below(12);
+      if (from != to) messages.push_back({from, to, 1.0 + below(1000)});
+    }
+    if (messages.empty()) continue;
+    // The same by raising all rates a little at a time, until a link on the way is full.
+    std::vector<double> rates(messages.size()), used(static_cast<std::size_t>(network.links()));
+    std::vector<bool> stopped(messages.size());
+    constexpr double step = 0.5;
+    for (bool any = true; any;) {
+      any = false;
+      for (std::size_t m = 0; m < messages.size(); ++m) {
+        if (stopped[m]) continue;
+        for (const int l : network.route(messages[m].from, messages[m].to))
+          used[static_cast<std::size_t>(l)] += step;
+        rates[m] += step;
+      }
+      for (std::size_t m = 0; m < messages.size(); ++m) {
+        for (const int l : network.route(messages[m].from, messages[m].to))
+          stopped[m] = stopped[m] || used[static_cast<std::size_t>(l)] >= 1000;
+        any = any || !stopped[m];
+      }
+    }
+    double first = std::numeric_limits<double>::infinity(), all = 0;
+    for (std::size_t m = 0; m < messages.size(); ++m) {
+      first = std::min(first, messages[m].bytes / rates[m]);
+      all += messages[m].bytes *
+             static_cast<double>(network.route(messages[m].from, messages[m].to).size());
+    }
+    detail::LinkUse use(network);
+    const std::vector<double> took = detail::times_of(network, messages, use);
+    CHECK(*std::min_element(took.begin(), took.end()) == doctest::Approx(first).epsilon(0.02));
+    double carried = 0;
+    for (std::size_t l = 0; l < use.bytes.size(); ++l) {
+      carried += use.bytes[l];
+      CHECK(use.bytes[l] <= 1000 * use.seconds[l] * (1 + 1e-9));
+    }
+    CHECK(carried == doctest::Approx(all));
+  }
+}
+
+TEST_CASE("the rounds of a call carry its payload") {
+  for (const int members : {2, 3, 4, 5, 8, 12, 16})
+    for (const Collective kind : {all_gather, reduce_scatter, all_reduce, all_to_all}) {
+      const Index block = 6, all = kind == all_reduce ? 6 * members : 0;
+      for (int own = 0; own < members; ++own) {
+        Call call;
+        call.kind = kind;
+        call.group = AxisSet{0};
+        call.own = own;
+        call.members = members;
+        const auto pieces = [&](std::vector<Piece>& of, bool one) {
+          if (kind == all_reduce)
+            of.push_back({own, 0, all});
+          else if (one)
+            of.push_back({own, 0, block});
+          else
+            for (int m = 0; m < members; ++m) of.push_back({m, m * block, block});
+        };
+        pieces(call.send, kind == all_gather);
+        pieces(call.receive, kind == reduce_scatter);
+        double bytes = 0;
+        for (int r = 0; r < detail::rounds_of(call); ++r) {
+          const detail::RoundMessage m = detail::message_of(call, r);
+          REQUIRE(m.to != own);
+          bytes += m.bytes;
+        }
+        CHECK(bytes == static_cast<double>(detail::payload_bytes(call)));
+      }
+    }
+}
+
+ProgramEntry entry_of(std::shared_ptr<const Plan> plan) {
+  ProgramEntry entry;
+  entry.plan = std::move(plan);
+  entry.label = "move";
+  return entry;
+}
+
+/// The time of a move of 1024 x 1024 floats over 8 x 8 processes.
+double microseconds(const Network& network, int per_node, const Sharding& to) {
+  Program program;
+  program.mesh = {8, 8};
+  const TensorDesc desc{DType::f32, {1024, 1024}, Sharding{{0}, {1}}};
+  PlanOptions options;
+  options.machine.processes_per_node = per_node;
+  program.record(
+      entry_of(std::make_shared<Plan>(detail::plan_reshard(desc, to, program.mesh, 0, options))));
+  return 1e6 * simulate(program, network, {.computes = false}).seconds;
+}
+
+TEST_CASE("moves take as long as SimGrid 3.32 lets them under the same calls") {
+  const Sharding none{{}, {}}, columns{{}, {1}}, rows{{0}, {}}, turned{{1}, {0}};
+  struct Row {
+    const char* name;
+    Network network;
+    int per_node;
+    double gather_all, gather_x, gather_y, transpose;
+  };
+  const std::vector<Row> table{
+      {"fat tree", Network::fat_tree({8, 8}, {1, 8}, link), 0, 348.32, 48.71, 42.71, 40.72},
+      {"thin tree", Network::fat_tree({8, 8}, {1, 2}, link), 0, 1229.13, 158.83, 42.71, 40.72},
+      {"torus", Network::torus({4, 4, 4}, link), 0, 559.52, 66.93, 51.20, 22.99},
+      {"nodes", Network::nodes(8, 8, {50e9, 1e-7}, link), 8, 373.34, 299.64, 9.49, 38.72},
+  };
+  for (const Row& row : table) {
+    CAPTURE(row.name);
+    CHECK(microseconds(row.network, row.per_node, none) ==
+          doctest::Approx(row.gather_all).epsilon(0.002));
+    CHECK(microseconds(row.network, row.per_node, columns) ==
+          doctest::Approx(row.gather_x).epsilon(0.02));
+    CHECK(microseconds(row.network, row.per_node, rows) ==
+          doctest::Approx(row.gather_y).epsilon(0.002));
+    // Point to point on a torus messages do not begin and end together there.
+    CHECK(microseconds(row.network, row.per_node, turned) ==
+          doctest::Approx(row.transpose).epsilon(0.1));
+  }
+}
+
+TEST_CASE("what does not fit a network is an error, and the slowest link is named") {
+  Program program;
+  program.mesh = {8, 8};
+  CHECK_THROWS_WITH_AS(simulate(program, Network::torus({4, 4}, link)),
+                       doctest::Contains("for 64 processes, and the network has places for 16"),
+                       UsageError);
+  const TensorDesc desc{DType::f32, {1024, 1024}, Sharding{{0}, {1}}};
+  const auto plan = std::make_shared<Plan>(
+      detail::plan_reshard(desc, Sharding{{}, {1}}, program.mesh, 0, PlanOptions{}));
+  program.record(entry_of(plan));
+  const NetworkTimes times = simulate(program, Network::nodes(8, 8, {50e9, 1e-7}, link));
+  CHECK(times.link == "host 0 to the switch");
+  CHECK(times.link_bytes == 8 * plan->own_payload_bytes());
+  CHECK(times.exposed <= times.seconds);
+  CHECK(explain(times).find("busiest link: host 0 to the switch") != std::string::npos);
+}
+
+}  // namespace
