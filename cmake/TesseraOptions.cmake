@@ -16,8 +16,8 @@ option(TESSERA_INSTALL "Install the package" ${PROJECT_IS_TOP_LEVEL})
 # Only the presets switch this on: a plain `cmake -B build` changes nothing outside its build tree.
 option(TESSERA_PROVISION "Install what is missing: from the distribution, or from upstream" OFF)
 
-set(TESSERA_MPI "" CACHE STRING "Which MPI: mpich, openmpi, or empty for the one there is")
-set_property(CACHE TESSERA_MPI PROPERTY STRINGS "" mpich openmpi)
+set(TESSERA_MPI "" CACHE STRING "Which MPI: mpich, openmpi, simgrid (simulated processes), or empty for the one there is")
+set_property(CACHE TESSERA_MPI PROPERTY STRINGS "" mpich openmpi simgrid)
 
 # Only the presets of the tests switch this on: a warning of another compiler, or of another level of optimisation, must not
 # end a user's build.
@@ -37,8 +37,12 @@ if(TESSERA_PLAN_ONLY AND (TESSERA_TESTS OR TESSERA_EXAMPLES OR TESSERA_BENCHMARK
   message(FATAL_ERROR "TESSERA_PLAN_ONLY=ON leaves out what tests, examples, benchmarks and the site's lessons run; set TESSERA_TESTS, "
     "TESSERA_EXAMPLES, TESSERA_BENCHMARKS and TESSERA_DOCS OFF.")
 endif()
-if(NOT TESSERA_MPI MATCHES "^(mpich|openmpi)?$")
-  message(FATAL_ERROR "TESSERA_MPI is '${TESSERA_MPI}'; it may be empty, 'mpich' or 'openmpi'.")
+if(NOT TESSERA_MPI MATCHES "^(mpich|openmpi|simgrid)?$")
+  message(FATAL_ERROR "TESSERA_MPI is '${TESSERA_MPI}'; it may be empty, 'mpich', 'openmpi' or 'simgrid'.")
+endif()
+if(TESSERA_MPI STREQUAL "simgrid" AND (TESSERA_TESTS OR TESSERA_EXAMPLES OR TESSERA_BENCHMARKS OR TESSERA_DOCS))
+  message(FATAL_ERROR "TESSERA_MPI is 'simgrid', whose programs are libraries that smpirun loads, and mpiexec starts tests, examples and "
+    "benchmarks; set TESSERA_TESTS, TESSERA_EXAMPLES, TESSERA_BENCHMARKS and TESSERA_DOCS OFF.")
 endif()
 if(NOT TESSERA_DEVICE MATCHES "^(cuda|hip)?$")
   message(FATAL_ERROR "TESSERA_DEVICE is '${TESSERA_DEVICE}'; it may be empty, 'cuda' or 'hip'.")
