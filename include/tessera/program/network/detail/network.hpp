@@ -104,8 +104,10 @@ TESSERA_FUNCTION std::vector<int> Network::route(int from, int to) const {
       for (int d = 0; d < dimensions; ++d) {
         const int size = down_[static_cast<std::size_t>(d)];
         const int own = at / stride % size, other = to / stride % size;
-        const int onwards = (other - own + size) % size;
-        const bool forward = onwards <= size / 2;
+        const int onwards = (other - own + size) % size, half = size / 2;
+        // Of two ways that are as long, the one that SimGrid takes.
+        const bool forward =
+            onwards < size - onwards || (onwards == size - onwards && (other > own || own > half));
         for (int step = forward ? onwards : size - onwards; step > 0; --step) {
           const int place = at / stride % size;
           const int next = at + ((place + (forward ? 1 : size - 1)) % size - place) * stride;

@@ -32,19 +32,26 @@ class SharedLinks {
 
   std::vector<double> run(LinkUse& use) {
     std::vector<double> seconds(left_.size());
-    std::vector<std::size_t> going;
+    std::vector<std::size_t> waiting, going;  // for their latencies to be over; on their way
     for (std::size_t m = 0; m < left_.size(); ++m) {
       for (const int link : routes_[m]) seconds[m] += network_.link(link).seconds;
       if (routes_[m].empty())
         seconds[m] = network_.inside().seconds + left_[m] / network_.inside().bytes_per_second;
       else if (left_[m] > 0)
-        going.push_back(m);
+        waiting.push_back(m);
     }
     for (const int link : touched_) at(use.bytes, link) += at(load_, link);
-    double now = 0;
-    while (!going.empty()) {
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [&](std::size_t a, std::size_t b) { return seconds[a] > seconds[b]; });
+    for (double now = 0; !waiting.empty() || !going.empty();) {
+      if (going.empty()) now = seconds[waiting.back()];
+      while (!waiting.empty() && seconds[waiting.back()] <= now * (1 + 1e-12)) {
+        going.push_back(waiting.back());
+        waiting.pop_back();
+      }
       share(going);
-      double next = std::numeric_limits<double>::infinity();
+      double next =
+          waiting.empty() ? std::numeric_limits<double>::infinity() : seconds[waiting.back()] - now;
       for (const std::size_t m : going) next = std::min(next, left_[m] / rates_[m]);
       for (const int link : touched_)
         if (at(load_, link) > 0) at(use.seconds, link) += next;
@@ -56,7 +63,7 @@ class SharedLinks {
         if (left_[m] > 1e-9 * next * rates_[m])
           still.push_back(m);
         else
-          seconds[m] += now;
+          seconds[m] = now;
       }
       going = std::move(still);
     }
