@@ -63,6 +63,13 @@ class PlanTimer {
         timed.actions = actions_of(plan, list);
         meetings.resize(list.calls.size());
       }
+      if (list.calls.size() != meetings.size())
+        throw UsageError(
+            "simulate: process " + std::to_string(plan.process) + " makes " +
+            std::to_string(list.calls.size()) + " calls of an operator, and process 0 makes " +
+            std::to_string(meetings.size()) +
+            ", as where some have no part in it; simulate programs whose processes make the same "
+            "calls");
       for (std::size_t c = 0; c < meetings.size(); ++c)
         meetings[c].push_back(std::move(list.calls[c]));
       if (meetings.empty()) break;
