@@ -93,6 +93,8 @@ set(pipeline_parts "")
 set(nn_parts "")
 set(nn_optimizer_parts "")
 set(nn_decoding_parts "")
+set(nn_experts_parts "")
+set(nn_translation_parts experts decoding)
 
 # What does not keep to this yet: a header, and what it includes all the same. One that is mended leaves the list, and none is added.
 set(exceptions

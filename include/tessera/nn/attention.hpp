@@ -165,6 +165,30 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, const V&
       biased(einsum<"btm,mgd->btgd">(seen, layer.key, where), layer.key_bias, where),
       biased(einsum<"btm,mgd->btgd">(seen, layer.value, where), layer.value_bias, where)};
 }
+/// Returns queries by 1 / sqrt(head_dim), before they are turned.
+template <class U, TypedTensor Q> Q scaled_queries(const Attention<U>& layer, const Q& q) {
+  const Index size = layer.query.extent(3);
+  return q * from_double<typename Q::value_type>(
+                 1 / std::sqrt(static_cast<double>(size < 1 ? 1 : size)));
+}
+/// Returns x's type: the heads times the layer's last matrix, plus its bias.
+template <class A, class U, TypedTensor H>
+A out_of_heads(const Attention<U>& layer, const H& heads, Where where) {
+  return biased(A(einsum<"bsgrd,grdm->bsm", typename A::spec>(heads, layer.out, where)),
+                layer.out_bias, where);
+}
+/// Returns a layer's attention, whose heads are run(queries, keys, values).
+template <class U, TypedTensor A, TypedTensor C, class V, class Run>
+A attention_of(const Attention<U>& layer, const A& x, const C& context,
+               const AttentionOptions& options, const V& valid, Where where, const Run& run) {
+  auto [q, k, v] = projected(layer, x, context, valid, where);
+  q = scaled_queries(layer, q);
+  if (options.rotary) {
+    q = rotary(q, options.first, options.rotary_base, where);
+    k = rotary(k, 0, options.rotary_base, where);
+  }
+  return out_of_heads<A>(layer, run(q, k, v), where);
+}
 }  // namespace detail
 
 /// Returns the attention of x's places to those of `context`: x is (batch, sequence, embed),
@@ -181,18 +205,22 @@ template <class U, TypedTensor A, TypedTensor C, class V = AllValid>
 A attention(const Attention<U>& layer, const A& x, const C& context,
             const AttentionOptions& options = {}, const V& valid = {},
             Where where = Where::here()) {
-  using T = typename A::value_type;
-  const Index size = layer.query.extent(3);
-  const double scale = 1 / std::sqrt(static_cast<double>(size < 1 ? 1 : size));
-  auto [q, k, v] = detail::projected(layer, x, context, valid, where);
-  q = q * detail::from_double<T>(scale);
-  if (options.rotary) {
-    q = rotary(q, options.first, options.rotary_base, where);
-    k = rotary(k, 0, options.rotary_base, where);
-  }
-  const auto heads = blocked_attention(q, k, v, options, valid, where);
-  return detail::biased(A(einsum<"bsgrd,grdm->bsm", typename A::spec>(heads, layer.out, where)),
-                        layer.out_bias, where);
+  return detail::attention_of(layer, x, context, options, valid, where,
+                              [&](const auto& q, const auto& k, const auto& v) {
+                                return blocked_attention(q, k, v, options, valid, where);
+                              });
+}
+/// The same with a number added to each score, by the key's distance and the head, where there is
+/// such a bias. Communication: also that of its table and of the table's gradient.
+template <class U, TypedTensor A, TypedTensor C, class V>
+A attention(const Attention<U>& layer, const A& x, const C& context,
+            const AttentionOptions& options, const V& valid,
+            const std::optional<RelativeBias<U>>& bias, Where where = Where::here()) {
+  if (!bias) return attention(layer, x, context, options, valid, where);
+  return detail::attention_of(layer, x, context, options, valid, where,
+                              [&](const auto& q, const auto& k, const auto& v) {
+                                return blocked_attention(q, k, v, options, valid, *bias, where);
+                              });
 }
 
 }  // namespace tessera

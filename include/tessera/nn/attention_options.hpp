@@ -28,8 +28,10 @@ namespace tessera {
 struct AttentionOptions {
   bool causal = false;  ///< a query sees keys up to its own place alone
   Index first = 0;      ///< the place of the first query among the keys
+  Index window = 0;     ///< a query sees keys nearer than so many places alone; 0: all
   bool rotary = false;  ///< queries and keys are turned by their places
   double rotary_base = 10000;
+  Index farthest = 128;  ///< of a relative bias: distances from here on share one bucket
   Dropout dropout = {};  ///< of the weights of the keys
   /// So many keys at a time, and their scores alone are in memory (nn/blocked_attention.hpp); 0:
   /// all, whose weights are kept for the way back.
@@ -51,19 +53,22 @@ inline constexpr double masked_score = -std::numeric_limits<double>::infinity();
 
 namespace fn {
 /// x of query i[3] and key i[4] where the query sees the key, else another number: a key that is
-/// valid, and does not come after the query where attention is causal.
+/// valid, lies within the window, and does not come after the query where attention is causal.
 struct Seen {
   static constexpr std::string_view name = "mask";
   double other;
   bool causal;
   Index first;
+  Index window = 0;  ///< 0: none
   template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x) const {
     return (*this)(i, x, true);
   }
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x, bool valid) const {
     using C = ComputeType<T>;
-    const bool seen = valid && !(causal && i[4] > i[3] + first);
+    const Index after = i[4] - i[3] - first;  // so far after the query the key comes
+    const bool near = window == 0 || (after < window && -after < window);
+    const bool seen = valid && near && !(causal && after > 0);
     return static_cast<T>(tessera::detail::choose(seen, static_cast<C>(x), static_cast<C>(other)));
   }
   /// Masked keys have weight zero, so that their scores' gradient is zero before it comes here.

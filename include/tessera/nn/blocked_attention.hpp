@@ -26,6 +26,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/nn/attention_options.hpp>
 #include <tessera/nn/detail/block_attention.hpp>
+#include <tessera/nn/positions.hpp>
 #include <tessera/op/reshard.hpp>
 
 namespace tessera {
@@ -56,31 +57,67 @@ inline void require_blocks(const AttentionOptions& options, Where where) {
                        where);
   };
   require("block", options.block, "all keys at once");
+  require("window", options.window, "all keys before and after");
   require("queries", options.queries, "a number that suits");
   require("scores_bytes", options.scores_bytes, "no bound");
 }
-/// Returns the heads by such a BlockAttention, with its gradients.
-template <class Y, class Blocks, TypedTensor Q, TypedTensor K, TypedTensor V>
-Y heads_by(const Blocks& blocks, const Q& queries, const K& keys, const V& values, Where where) {
-  const auto forward = [blocks](const Q& q, const K& k, const V& v) {
-    const auto made = blocks.forward(q, k, v, heads_sharding<Y>(q));
+/// Returns the heads by such a BlockAttention, with its gradients; `table` is that of a relative
+/// bias, or none.
+template <class Y, class Blocks, TypedTensor Q, TypedTensor K, TypedTensor V, TypedTensor... Table>
+Y heads_by(const Blocks& blocks, const Q& queries, const K& keys, const V& values, Where where,
+           const Table&... table) {
+  const auto forward = [blocks](const Q& q, const K& k, const V& v, const Table&... z) {
+    const auto made = blocks.with(z...).forward(q, k, v, heads_sharding<Y>(q));
     const Y heads(made.heads.core());
-    return with_saved(heads, q, k, v, heads, made.rows);
+    return with_saved(heads, q, k, v, z..., heads, made.rows);
   };
-  const auto back = [blocks](const Y& dy, const Q& q, const K& k, const V& v, const Y& heads,
-                             const BlockRows& rows) {
-    const auto by = blocks.back(dy, q, k, v, heads, rows);
-    return std::tuple(Q(by.queries.core()), K(by.keys.core()), V(by.values.core()));
+  const auto back = [blocks](const Y& dy, const Q& q, const K& k, const V& v, const Table&... z,
+                             const Y& heads, const BlockRows& rows) {
+    const auto by = blocks.with(z...).back(dy, q, k, v, heads, rows);
+    return std::tuple(Q(by.queries.core()), K(by.keys.core()), V(by.values.core()),
+                      Table(by.table.core())...);
   };
-  return custom_gradient(forward, back, where)(queries, keys, values);
+  return custom_gradient(forward, back, where)(queries, keys, values, table...);
+}
+
+template <TypedTensor Q, TypedTensor K, TypedTensor V, class M, TypedTensor... Table>
+HeadsOf<Q, K, V> attention_by_blocks(const Q& queries, const K& keys, const V& values,
+                                     AttentionOptions options, const M& valid, Where where,
+                                     const Table&... table) {
+  using T = typename Q::value_type;
+  using C = ComputeType<T>;
+  using Y = HeadsOf<Q, K, V>;
+  require_blocks(options, where);
+  use_tensor_of<C>();
+  const Sharding scores = scores_sharding(queries, keys), heads = heads_sharding<Y>(queries);
+  const MeshShape& mesh = queries.core().mesh()->shape();
+  if (options.block == 0 && options.scores_bytes > 0)
+    options.block =
+        block_within(options, queries.extents(), keys.extent(1), mesh, scores, sizeof(C));
+  const BlockShardings on =
+      options.block > 0 ? BlockShardings::of_blocks(scores, heads)
+                        : BlockShardings::of_all(scores, heads, queries.core().sharding(),
+                                                 keys.core().sharding(), values.core().sharding());
+  const BlockSizes sizes(queries.extents(), keys.extents(), options, mesh, on);
+  const DynamicTensor mask = mask_of(valid, on, keys.extent(0), keys.extent(1), where);
+  const auto by = [&]<class S>(std::type_identity<S>, const K& k, const V& v) {
+    const BlockAttention<T, S> blocks(on, sizes, options, mask, where);
+    return heads_by<Y>(blocks, queries, k, v, where, table...);
+  };
+  return without_later(kept(keys, valid, where), kept(values, valid, where), options, where,
+                       [&](const K& k, const V& v) {
+                         return sizes.kept ? by(std::type_identity<T>{}, k, v)
+                                           : by(std::type_identity<C>{}, k, v);
+                       });
 }
 }  // namespace detail
 
 /// Returns the sums of values with weights softmax(q k): queries are (batch, queries, groups,
 /// repeats, head_dim), scaled, keys and values (batch, keys, groups, head_dim), the result like
-/// queries; `valid`, if given, is (batch, keys), bool. options.block is the number of keys at a
-/// time, 0 for all, and options.scores_bytes bounds it; options.rotary is the layer's. Sums of half
-/// types are kept in float. Memory: of blocks, two or three of scores, a few tensors of the size of
+/// queries; `valid`, if given, is (batch, keys), bool. options.window leaves out the
+/// keys that are as far or farther, on both sides; options.block is the number of keys at a time, 0
+/// for all, and options.scores_bytes bounds it; options.rotary is the layer's. Sums of half types
+/// are kept in float. Memory: of blocks, two or three of scores, a few tensors of the size of
 /// queries, keys and values, and for the way back these and two numbers a query and head; of all
 /// keys at once, their scores, and their weights for the way back. Communication: of all keys at
 /// once, that of the two products, and of a softmax along keys where scores are split so. Of
@@ -94,35 +131,26 @@ Y heads_by(const Blocks& blocks, const Q& queries, const K& keys, const V& value
 /// options.block, options.queries or options.scores_bytes is negative.
 template <TypedTensor Q, TypedTensor K, TypedTensor V, class M = AllValid>
 detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, const V& values,
-                                           AttentionOptions options, const M& valid = {},
+                                           const AttentionOptions& options, const M& valid = {},
                                            Where where = Where::here()) {
-  using T = typename Q::value_type;
-  using C = ComputeType<T>;
-  using Y = detail::HeadsOf<Q, K, V>;
-  detail::require_blocks(options, where);
-  detail::use_tensor_of<C>();
-  const Sharding scores = detail::scores_sharding(queries, keys),
-                 heads = detail::heads_sharding<Y>(queries);
-  const MeshShape& mesh = queries.core().mesh()->shape();
-  if (options.block == 0 && options.scores_bytes > 0)
-    options.block =
-        detail::block_within(options, queries.extents(), keys.extent(1), mesh, scores, sizeof(C));
-  const detail::BlockShardings on =
-      options.block > 0
-          ? detail::BlockShardings::of_blocks(scores, heads)
-          : detail::BlockShardings::of_all(scores, heads, queries.core().sharding(),
-                                           keys.core().sharding(), values.core().sharding());
-  const detail::BlockSizes sizes(queries.extents(), keys.extents(), options, mesh, on);
-  const DynamicTensor mask = detail::mask_of(valid, on, keys.extent(0), keys.extent(1), where);
-  const auto by = [&]<class S>(std::type_identity<S>, const K& k, const V& v) {
-    const detail::BlockAttention<T, S> blocks(on, sizes, options, mask, where);
-    return detail::heads_by<Y>(blocks, queries, k, v, where);
-  };
-  return detail::without_later(detail::kept(keys, valid, where), detail::kept(values, valid, where),
-                               options, where, [&](const K& k, const V& v) {
-                                 return sizes.kept ? by(std::type_identity<T>{}, k, v)
-                                                   : by(std::type_identity<C>{}, k, v);
-                               });
+  return detail::attention_by_blocks(queries, keys, values, options, valid, where);
+}
+/// The same with a number added to each score, by the key's distance and the head. Communication:
+/// also that of the table, where its heads lie otherwise, and of its gradient a sum of its size.
+/// Collective over the mesh. Throws ShapeError when the table's heads are not the queries'.
+template <class U, TypedTensor Q, TypedTensor K, TypedTensor V, class M>
+detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, const V& values,
+                                           const AttentionOptions& options, const M& valid,
+                                           const RelativeBias<U>& bias,
+                                           Where where = Where::here()) {
+  const Extents &heads = queries.extents(), &there = bias.table.extents();
+  if (heads[2] != there[1] || heads[3] != there[2])
+    throw ShapeError("blocked_attention: queries have " + std::to_string(heads[2]) + " groups of " +
+                         std::to_string(heads[3]) + " heads, and the relative bias is for " +
+                         std::to_string(there[1]) + " of " + std::to_string(there[2]) +
+                         "; make it for these heads",
+                     where);
+  return detail::attention_by_blocks(queries, keys, values, options, valid, where, bias.table);
 }
 
 }  // namespace tessera

@@ -16,6 +16,7 @@
 
 #include <tessera/grad/recompute.hpp>
 #include <tessera/nn/attention.hpp>
+#include <tessera/nn/detail/residual.hpp>
 #include <tessera/nn/embedding.hpp>
 #include <tessera/nn/feed_forward.hpp>
 #include <tessera/nn/layer_norm.hpp>
@@ -87,12 +88,17 @@ namespace detail {
 template <class U, TypedTensor A, class Attend>
 A block_around(const DecoderBlock<U>& block, const A& x, const Dropout& drop, const Attend& attend,
                Where where) {
-  const A seen = layer_norm(block.attention_norm, x, 1e-5, where);
-  const A first = x + dropout(attend(block.attention, seen), drop.at(1), where);
-  return first + dropout(feed_forward(block.feed_forward,
-                                      layer_norm(block.feed_forward_norm, first, 1e-5, where),
-                                      fn::Gelu{}, where),
-                         drop.at(2), where);
+  const auto around = [&](const A& y, std::uint64_t place, const LayerNorm<U>& norm,
+                          const auto& layer) {
+    return residual(
+        y, true, drop.at(place), [&](const A& z) { return layer_norm(norm, z, 1e-5, where); },
+        layer, where);
+  };
+  const A first = around(x, 1, block.attention_norm,
+                         [&](const A& seen) { return attend(block.attention, seen); });
+  return around(first, 2, block.feed_forward_norm, [&](const A& seen) {
+    return feed_forward(block.feed_forward, seen, fn::Gelu{}, where);
+  });
 }
 }  // namespace detail
 

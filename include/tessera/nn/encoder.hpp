@@ -20,6 +20,7 @@
 
 #include <tessera/grad/recompute.hpp>
 #include <tessera/nn/attention.hpp>
+#include <tessera/nn/detail/residual.hpp>
 #include <tessera/nn/embedding.hpp>
 #include <tessera/nn/feed_forward.hpp>
 #include <tessera/nn/layer_norm.hpp>
@@ -127,20 +128,18 @@ A encoder_block(const EncoderBlock<U>& block, const A& x, const EncoderOptions& 
   const Dropout& drop = options.dropout;
   AttentionOptions own = options.attention;
   own.dropout = drop.at(0);
-  const auto before = [&](const LayerNorm<U>& norm, const A& y) {
-    return options.norm_first ? layer_norm(norm, y, options.epsilon, where) : y;
+  const auto around = [&](const A& y, std::uint64_t place, const LayerNorm<U>& norm,
+                          const auto& layer) {
+    return detail::residual(
+        y, options.norm_first, drop.at(place),
+        [&](const A& z) { return layer_norm(norm, z, options.epsilon, where); }, layer, where);
   };
-  const auto after = [&](const LayerNorm<U>& norm, const A& y) {
-    return options.norm_first ? y : layer_norm(norm, y, options.epsilon, where);
-  };
-  const A seen = before(block.attention_norm, x);
-  const A first = after(
-      block.attention_norm,
-      x + dropout(attention(block.attention, seen, seen, own, valid, where), drop.at(1), where));
-  const A given = before(block.feed_forward_norm, first);
-  return after(block.feed_forward_norm,
-               first + dropout(feed_forward(block.feed_forward, given, fn::Gelu{}, where),
-                               drop.at(2), where));
+  const A first = around(x, 1, block.attention_norm, [&](const A& seen) {
+    return attention(block.attention, seen, seen, own, valid, where);
+  });
+  return around(first, 2, block.feed_forward_norm, [&](const A& seen) {
+    return feed_forward(block.feed_forward, seen, fn::Gelu{}, where);
+  });
 }
 
 namespace detail {

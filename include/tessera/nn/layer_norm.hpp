@@ -6,8 +6,11 @@
 ///     auto norm = LayerNorm<Here>::like(make, 6);
 ///     auto y = layer_norm(norm, x);
 ///     auto z = rms_norm(RmsNorm<Here>::like(make, 6), x);
+///     auto w = normed(Norm<Here>::like(make, 6), x);        // either, by whether it has a bias
 ///
 /// Laws: those of op/rows/normalize.hpp. Errors: those of the operators that it is made of.
+#include <optional>
+
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/under.hpp>
 #include <tessera/op/rows/normalize.hpp>
@@ -51,6 +54,30 @@ template <class U, class Name, TypedTensor A>
 A rms_norm(const RmsNorm<U, Name>& layer, const A& x, double epsilon = 1e-6,
            Where where = Where::here()) {
   return rms_norm<typename A::spec>(x, layer.scale, epsilon, where);
+}
+
+/// A norm of either kind, for models that come in both: a layer norm where it has a bias, else an
+/// RMS norm.
+template <class U, class Name = logical::norm> struct Norm {
+  typename U::template Tensor<Name> scale;
+  std::optional<typename U::template Tensor<Name>> bias;
+  static constexpr auto fields = Fields<&Norm::scale, &Norm::bias>{};
+
+  static Norm like(Parameters<typename U::mesh_type>& make, Index size, bool with_bias = true) {
+    using Row = typename U::template Tensor<Name>;
+    Norm norm{make.template tensor<Row>({size}, Initializer::ones()), {}};
+    if (with_bias) norm.bias = make.template tensor<Row>({size}, Initializer::zeros());
+    return norm;
+  }
+};
+
+/// Returns the layer norm or the RMS norm of x: x is (..., size), the result like x. Communication:
+/// as layer_norm or rms_norm. Collective over the mesh.
+template <class U, class Name, TypedTensor A>
+A normed(const Norm<U, Name>& layer, const A& x, double epsilon = 1e-5,
+         Where where = Where::here()) {
+  return layer.bias ? layer_norm<typename A::spec>(x, layer.scale, *layer.bias, epsilon, where)
+                    : rms_norm<typename A::spec>(x, layer.scale, epsilon, where);
 }
 
 }  // namespace tessera

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Positions of tokens: learned, a row of a table added to each, or rotary, each pair of elements
-/// of queries and keys turned by an angle.
+/// Positions of tokens: learned, a row of a table added to each; rotary, each pair of elements of
+/// queries and keys turned by an angle; or relative, a number for each head and distance added to
+/// scores.
 ///
 ///     auto places = Embedding<Here, logical::positions>::like(make, 5, 6);
 ///     auto h = add_positions(places, x);              // x is (batch, sequence, embed)
 ///     auto q = rotary(queries);                       // (batch, sequence, heads, head_dim)
+///     auto bias = RelativeBias<Here>::like(make, {.buckets = 8, .groups = 3});   // for attention
 ///
 /// Laws: the product of a turned query and a turned key depends on the distance of their places
 /// alone; rotary keeps the length of each pair.
 #include <string>
 
 #include <tessera/base/error.hpp>
+#include <tessera/nn/detail/relative_bucket.hpp>
 #include <tessera/nn/embedding.hpp>
 #include <tessera/op/create/create.hpp>
 #include <tessera/op/create/create_like.hpp>
@@ -146,5 +149,32 @@ A rotary(const A& x, const I& places, double base = 10000, Where where = Where::
   return detail::turned<detail::equation_of(A::rank - 1, "*y,*y,aby,aby->*y")>(x, pairs, table,
                                                                                where);
 }
+
+/// Distances that are told apart, of so many heads: groups times repeats.
+struct RelativeSizes {
+  Index buckets = 32, groups = 1, repeats = 1;
+};
+
+/// What is added to the score of a key, by its distance from the query and by the head: a number
+/// for each bucket of distances (nn/detail/relative_bucket.hpp), half of which are for keys that
+/// come after the query, where attention is not causal. Layers may share one. Source: Raffel et
+/// al. (T5, 2020), section 2.1.
+template <class U> struct RelativeBias {
+  using Table = typename U::template Tensor<_, logical::groups, logical::repeats>;
+  Table table;
+  static constexpr auto fields = Fields<&RelativeBias::table>{};
+
+  /// Throws UsageError unless there are at least 4 buckets, an even number.
+  static RelativeBias like(Parameters<typename U::mesh_type>& make, const RelativeSizes& n,
+                           Where where = Where::here()) {
+    if (n.buckets < 4 || n.buckets % 2 != 0)
+      throw UsageError("relative positions: " + std::to_string(n.buckets) +
+                           " buckets of distances, of which half may be for keys after the query; "
+                           "give an even number, and at least 4",
+                       where);
+    return {make.template tensor<Table>({n.buckets, n.groups, n.repeats}, Initializer::normal(1),
+                                        where)};
+  }
+};
 
 }  // namespace tessera

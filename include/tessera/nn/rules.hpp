@@ -20,8 +20,8 @@ using LayerRules =
           AxisRule<logical::embed, _>, AxisRule<logical::hidden, _>, AxisRule<logical::groups, _>,
           AxisRule<logical::repeats, _>, AxisRule<logical::head_dim, _>,
           AxisRule<logical::vocabulary, _>, AxisRule<logical::positions, _>,
-          AxisRule<logical::cache, _>, AxisRule<logical::norm, _>, AxisRule<logical::channels, _>,
-          AxisRule<logical::in_channels, _>>;
+          AxisRule<logical::cache, _>, AxisRule<logical::experts, _>, AxisRule<logical::norm, _>,
+          AxisRule<logical::channels, _>, AxisRule<logical::in_channels, _>>;
 
 /// Every process has all weights and a part of the batch; gradients are all-reduced. `A` is an axis
 /// or Axes<...>.
@@ -55,5 +55,18 @@ using FullySharded = LayerRules<AxisRule<logical::batch, A>, AxisRule<logical::e
 template <class Data, class Model>
 using SequenceSplit =
     LayerRules<AxisRule<logical::batch, Data>, AxisRule<logical::sequence, Model>>;
+
+/// The batch and the experts of mixtures over `A`, an axis or Axes<...>, all other weights whole:
+/// tokens go to their experts and back by an all-to-all each. Source: GShard, section 3.3.
+template <class A>
+using ExpertParallel = LayerRules<AxisRule<logical::batch, A>, AxisRule<logical::experts, A>>;
+
+/// The same over `Data`, and heads, hidden elements, of experts too, and the vocabulary over
+/// `Model`.
+template <class Data, class Model>
+using ExpertTensorParallel =
+    LayerRules<AxisRule<logical::batch, Data>, AxisRule<logical::experts, Data>,
+               AxisRule<logical::groups, Model>, AxisRule<logical::hidden, Model>,
+               AxisRule<logical::vocabulary, Model>>;
 
 }  // namespace tessera

@@ -28,6 +28,7 @@ struct head_dim;     ///< the elements of a head
 struct vocabulary;   ///< tokens that there are
 struct positions;    ///< places that a table knows
 struct cache;        ///< places of a text whose keys and values are kept
+struct experts;      ///< experts of a mixture
 struct norm;         ///< the elements of a token, in the parameters of a norm
 struct channels;     ///< channels of an image
 struct in_channels;  ///< those that a convolution reads

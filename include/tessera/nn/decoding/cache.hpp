@@ -109,11 +109,9 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
                          " places, and the new tokens' are of a cache of " +
                          std::to_string(at.seen.extent(2)) + "; make them for this cache",
                      where);
-  const Index size = layer.query.extent(3);
-  const double scale = 1 / std::sqrt(static_cast<double>(size < 1 ? 1 : size));
-  auto q =
-      detail::biased(einsum<"bsm,mgrd->bsgrd">(x, layer.query, where), layer.query_bias, where) *
-      detail::from_double<T>(scale);
+  auto q = detail::scaled_queries(
+      layer,
+      detail::biased(einsum<"bsm,mgrd->bsgrd">(x, layer.query, where), layer.query_bias, where));
   auto k = detail::biased(einsum<"bsm,mgd->bsgd">(x, layer.key, where), layer.key_bias, where);
   const auto v =
       detail::biased(einsum<"bsm,mgd->bsgd">(x, layer.value, where), layer.value_bias, where);
@@ -130,8 +128,7 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
       scores, where);
   const auto heads = einsum<"bgrst,btgd->bsgrd", typename decltype(q)::spec>(
       softmax<"bgrst", 't'>(seen, where), cache.values, where);
-  return detail::biased(A(einsum<"bsgrd,grdm->bsm", typename A::spec>(heads, layer.out, where)),
-                        layer.out_bias, where);
+  return detail::out_of_heads<A>(layer, heads, where);
 }
 
 }  // namespace tessera

@@ -13,7 +13,11 @@
 
 #include <tessera/grad/adjoint/softmax.hpp>
 #include <tessera/nn/detail/block_parts.hpp>
+#include <tessera/nn/detail/relative_bucket.hpp>
 #include <tessera/op/call/operators.hpp>
+#include <tessera/op/create/create.hpp>
+#include <tessera/op/indexed/scatter.hpp>
+#include <tessera/op/indexed/take.hpp>
 #include <tessera/op/reshard.hpp>
 #include <tessera/op/rows/softmax.hpp>
 #include <tessera/op/shape/pad.hpp>
@@ -50,8 +54,16 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
     BlockRows rows;
   };
   struct Gradients {
-    DynamicTensor queries, keys, values;
+    DynamicTensor queries, keys, values, table;
   };
+
+  /// Returns the same with a relative bias by such a table, (buckets, groups, repeats).
+  BlockAttention with(const DynamicTensor& table) const {
+    BlockAttention other = *this;
+    other.table_ = table;
+    return other;
+  }
+  BlockAttention with() const { return *this; }
 
   /// Returns the heads (batch, queries, groups, repeats, head_dim) under `out`.
   Made forward(const DynamicTensor& q, const DynamicTensor& k, const DynamicTensor& v,
@@ -82,12 +94,14 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
                                        : arranged(dy, on_.by_heads);
     std::vector<DynamicTensor> by_queries(static_cast<std::size_t>(sizes_.queries.count())),
         by_keys, by_values;
-    const Index blocks = sizes_.seen(sizes_.queries[sizes_.queries.count() - 1], options_);
-    for (Index j = 0; j < blocks; ++j) {
+    DynamicTensor by_table;
+    const Index blocks = sizes_.seen(sizes_.queries[sizes_.queries.count() - 1], options_),
+                first = sizes_.first_seen(sizes_.queries[0], options_);
+    for (Index j = first; j < blocks; ++j) {
       DynamicTensor by_key, by_value;
       for (Index i = 0; i < sizes_.queries.count(); ++i) {
         const Span s = sizes_.queries[i], t = sizes_.block_of(j, s, options_);
-        if (j >= sizes_.seen(s, options_)) continue;
+        if (j < sizes_.first_seen(s, options_) || j >= sizes_.seen(s, options_)) continue;
         const std::size_t n = static_cast<std::size_t>(i);
         const DynamicTensor query = part_of(queries, 1, s, where_),
                             by_head = part_of(by_heads, 1, s, where_),
@@ -99,6 +113,7 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
             product("bsgrd,btgd->bgrst", by_head, part_of(values, 1, t, where_), on_.scores), s, t);
         weight = block_map<S, S, S, S>("bgrst,bgrst,bgrs->bgrst", fn::SoftmaxBack{}, on_.scores,
                                        where_, by_weight, weight, part_of(mean, 3, s, where_));
+        if (table_.defined()) add(by_table, table_gradient(weight, s, t));
         add(by_key, product("bgrst,bsgrd->btgd", weight, query, on_.by_keys));
         add(by_queries[n], product("bgrst,btgd->bsgrd", weight, key, on_.queries));
       }
@@ -106,8 +121,10 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
       by_values.push_back(converted<T, C>(by_value, where_));
     }
     for (DynamicTensor& one : by_queries) one = converted<T, C>(one, where_);
+    const Index before = first * sizes_.keys.size;
     return {placed(joined(1, std::move(by_queries), where_), q.sharding()),
-            finished(std::move(by_keys), k), finished(std::move(by_values), v)};
+            finished(std::move(by_keys), before, k), finished(std::move(by_values), before, v),
+            finished_table(by_table)};
   }
 
  private:
@@ -117,8 +134,9 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
     const Span t = sizes_.block_of(0, s, options_);
     DynamicTensor weight =
         softmax<S>("bgrst", 't', scores(query, part_of(keys, 1, t, where_), s, t), where_);
-    // A softmax of masked scores alone is NaN; without a mask every query sees the first key.
-    if (mask_.defined() || (options_.causal && options_.first < 0)) weight = seen(0, weight, s, t);
+    // A softmax of masked scores alone is NaN; without a mask every query sees a key.
+    if (mask_.defined() || options_.window > 0 || (options_.causal && options_.first < 0))
+      weight = seen(0, weight, s, t);
     rows.weights.push_back(weight);
     return product("bgrst,btgd->bsgrd", thinned(weight, s, t), part_of(values, 1, t, where_),
                    on_.heads);
@@ -128,11 +146,12 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
   DynamicTensor running_tile(Span s, const DynamicTensor& query, const DynamicTensor& keys,
                              const DynamicTensor& values, BlockRows& rows) const {
     DynamicTensor greatest, total, heads;
-    for (Index j = 0; j < sizes_.seen(s, options_); ++j) {
+    const Index begin = sizes_.first_seen(s, options_);
+    for (Index j = begin; j < sizes_.seen(s, options_); ++j) {
       const Span t = sizes_.block_of(j, s, options_);
       DynamicTensor weight = scores(query, part_of(keys, 1, t, where_), s, t);
       DynamicTensor most = reduced(Reduction::max, weight);
-      if (j > 0)
+      if (j > begin)
         most =
             block_map<S, S, S>("bgrs,bgrs->bgrs", fn::Maximum{}, on_.rows, where_, most, greatest);
       weight =
@@ -141,7 +160,7 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
       weight = thinned(weight, s, t);
       const DynamicTensor part =
           product("bgrst,btgd->bsgrd", weight, part_of(values, 1, t, where_), on_.heads);
-      if (j > 0) {
+      if (j > begin) {
         const DynamicTensor left =
             block_map<S, S, S>("bgrs,bgrs->bgrs", fn::ExpAbove{}, on_.rows, where_, greatest, most);
         total = block_map<S, S, S, S>("bgrs,bgrs,bgrs->bgrs", fn::ScaledSum{}, on_.rows, where_,
@@ -172,15 +191,43 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
   /// Returns the scores of a tile of queries and a block of keys, with those of masked keys
   /// replaced.
   DynamicTensor scores(const DynamicTensor& query, const DynamicTensor& key, Span s, Span t) const {
-    return seen(masked_score, product("bsgrd,btgd->bgrst", query, key, on_.scores), s, t);
+    DynamicTensor score = product("bsgrd,btgd->bgrst", query, key, on_.scores);
+    if (table_.defined())
+      score = block_map<S, S, T>(
+          "bgrst,grst->bgrst", fn::WithBias{}, on_.scores, where_, score,
+          take("zgr,st->grst", table_, buckets(s, t), {}, CallOptions(on_.bias(), where_)));
+    return seen(masked_score, score, s, t);
+  }
+  /// Returns the buckets of a relative bias, (queries, keys).
+  DynamicTensor buckets(Span s, Span t) const {
+    const fn::RelativeBucket bucket{.buckets = table_.extents()[0],
+                                    .farthest = options_.farthest,
+                                    .both_ways = !options_.causal,
+                                    .query = s.from + options_.first,
+                                    .key = t.from};
+    using Runner = IndexFunctionRunner<std::int32_t, fn::RelativeBucket>;
+    const TensorDesc desc{
+        DType::i32, {s.to - s.from, t.to - t.from}, {on_.scores[3], on_.scores[4]}};
+    return DynamicTensor(
+        create(table_.core().mesh(), desc, Runner::kernel(bucket), {"relative bucket", where_}));
+  }
+  DynamicTensor table_gradient(const DynamicTensor& by_score, Span s, Span t) const {
+    return scatter<Sum>("st,bgrst->zgr", {buckets(s, t), by_score}, {table_.extents()[0]}, {},
+                        CallOptions(on_.by_table(), where_));
+  }
+  DynamicTensor finished_table(const DynamicTensor& by_table) const {
+    if (!table_.defined()) return {};
+    return block_map<T, C>("zgr->zgr", fn::Cast<T>{}, table_.sharding(), where_,
+                           placed(by_table, table_.sharding()));
   }
   /// Returns numbers of queries s and keys t, with `other` in place of masked keys'.
   DynamicTensor seen(double other, const DynamicTensor& x, Span s, Span t) const {
     const Index first = s.from + options_.first - t.from;
-    const fn::Seen mask{other, options_.causal && t.to - t.from - 1 > first, first};
+    const fn::Seen mask{other, options_.causal && t.to - t.from - 1 > first, first,
+                        options_.window};
     if (mask_.defined())
       return placed_map<S, bool>("bgrst,bt->bgrst", mask, where_, x, part_of(mask_, 1, t, where_));
-    return mask.causal ? placed_map<S>("bgrst->bgrst", mask, where_, x) : x;
+    return mask.causal || mask.window > 0 ? placed_map<S>("bgrst->bgrst", mask, where_, x) : x;
   }
   /// Returns the weights without those that are dropped.
   DynamicTensor thinned(const DynamicTensor& weight, Span s, Span t) const {
@@ -197,7 +244,9 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
   }
   /// Adds a gradient to the sum, which is in float for half types and may have fewer keys.
   void add(DynamicTensor& to, const DynamicTensor& x) const {
-    const std::string_view all = x.extents().size() == 4 ? "btgd,btgd->btgd" : "bsgrd,bsgrd->bsgrd";
+    const std::string_view all = x.extents().size() == 3   ? "zgr,zgr->zgr"
+                                 : x.extents().size() == 4 ? "btgd,btgd->btgd"
+                                                           : "bsgrd,bsgrd->bsgrd";
     const DynamicTensor more = converted<C, S>(x, where_);
     to = to.defined() ? block_map<C, C, C>(all, fn::Add{}, x.sharding(), where_,
                                            grown(to, x.extents()[1]), more)
@@ -211,22 +260,25 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
   }
   DynamicTensor widened(const DynamicTensor& x) const { return converted<S, T>(x, where_); }
   DynamicTensor narrowed(const DynamicTensor& x) const { return converted<T, S>(x, where_); }
-  /// Returns the gradient by keys or values from those of the blocks that are seen.
-  DynamicTensor finished(std::vector<DynamicTensor> blocks, const DynamicTensor& like) const {
+  /// Returns the gradient by keys or values from those of the blocks that are seen, before which
+  /// there are so many keys that no query sees.
+  DynamicTensor finished(std::vector<DynamicTensor> blocks, Index before,
+                         const DynamicTensor& like) const {
     const DynamicTensor all = joined(1, std::move(blocks), where_);
-    return placed(grown(all, sizes_.keys.length), like.sharding());
+    return placed(grown(all, sizes_.keys.length, before), like.sharding());
   }
-  /// Returns x with zeros for the keys that no query sees.
-  DynamicTensor grown(const DynamicTensor& x, Index to) const {
-    const Index more = to - x.extents()[1];
-    return more == 0 ? x : pad(x, {0, 0, 0, 0}, {0, more, 0, 0}, {}, {}, where_);
+  /// Returns x with zeros for the keys that no query sees, `before` of them before x's.
+  DynamicTensor grown(const DynamicTensor& x, Index to, Index before = 0) const {
+    const Index more = to - x.extents()[1] - before;
+    return before == 0 && more == 0 ? x
+                                    : pad(x, {0, before, 0, 0}, {0, more, 0, 0}, {}, {}, where_);
   }
 
   BlockShardings on_;
   BlockSizes sizes_;
   AttentionOptions options_;
   fn::Dropped drop_;
-  DynamicTensor mask_;
+  DynamicTensor mask_, table_;
   Where where_;
 };
 

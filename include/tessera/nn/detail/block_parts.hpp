@@ -65,6 +65,14 @@ struct ScaledSum {
     return I == 0 ? a : I == 1 ? x : T(1);
   }
 };
+/// A score, and what is added to it by the key's distance, which may be narrower.
+struct WithBias {
+  static constexpr std::string_view name = "relative bias";
+  template <int> using slope_by = UnitSlope;
+  template <RealElement S, RealElement T> KOKKOS_FORCEINLINE_FUNCTION S operator()(S x, T b) const {
+    return x + static_cast<S>(b);
+  }
+};
 /// Dropped, of a block of weights that begins at query s and key t; there are so many groups,
 /// repeats, queries and keys in all.
 struct DroppedBlock {

@@ -26,6 +26,12 @@ struct BlockShardings {
   Sharding by_heads;   ///< bsgrd, the heads' gradient
   Sharding by_keys;    ///< btgd, a block's gradient, as by_values
   Sharding by_values;  ///< btgd
+  /// That of a relative bias for queries and keys, grst, and of its table's gradient, zgr.
+  Sharding bias() const { return {scores[1], scores[2], scores[3], scores[4]}; }
+  Sharding by_table() const {
+    return Sharding{{}, scores[1], scores[2]}.with_partial(
+        scores[0].set() | scores[3].set() | scores[4].set(), Reduction::sum);
+  }
   /// Whether tiles of queries send no more than all at once: sequences and elements of heads are
   /// whole, and what else is split is so in keys and values too, whose gradients are then sums of a
   /// process's own.
@@ -146,10 +152,19 @@ class BlockSizes {
     queries.size = min_of(tile, queries.size);
   }
 
-  /// Returns how many blocks of keys the queries s see; one where they see none.
+  /// Returns how many blocks of keys the queries s see, with those before the first that they see;
+  /// one where they see none.
   Index seen(Span s, const AttentionOptions& options) const {
-    if (!options.causal) return keys.count();
-    return min_of(keys.count(), max_of(s.to - 1 + options.first, Index{0}) / keys.size + 1);
+    const Index last = s.to - 1 + options.first + (options.causal ? 0 : options.window - 1);
+    if (!options.causal && options.window == 0) return keys.count();
+    return min_of(keys.count(), max_of(last, Index{0}) / keys.size + 1);
+  }
+  /// Returns the first block of keys that the queries s see; one of those that they are said to
+  /// see.
+  Index first_seen(Span s, const AttentionOptions& options) const {
+    if (options.window == 0) return 0;
+    const Index first = max_of(s.from + options.first - options.window + 1, Index{0}) / keys.size;
+    return min_of(first, seen(s, options) - 1);
   }
   /// Returns the keys of block j for the queries s.
   Span block_of(Index j, Span s, const AttentionOptions& options) const {
