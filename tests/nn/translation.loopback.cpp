@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Encoder-decoders, dense and with experts: the same under all rules and on every mesh, whatever
 // stands after a text's end; compiled, run again, chosen and on paper.
-#include <algorithm>
+#include <numeric>
+
+#include <tessera/io/checkpoint.hpp>
+#include <tessera/op/compile.hpp>
 
 #include "nn/translation_case.hpp"
 
@@ -31,4 +34,233 @@ TEST_CASE("an encoder-decoder gives the same numbers under all rules and on ever
         });
       });
   }
+}
+
+namespace {
+/// What a file of generate.py says beside the parameters; states and scores are zero where a text
+/// has ended.
+template <class U> struct Expected {
+  using Mask = typename U::template Of<bool, logical::batch, logical::sequence>;
+  TokenIds<U> source, target, next;
+  Mask source_valid, target_valid;
+  Activations<U> states;
+  typename U::template Tensor<logical::batch, logical::sequence, logical::vocabulary> scores;
+  typename U::template Tensor<> loss;
+  static constexpr auto fields =
+      Fields<&Expected::source, &Expected::target, &Expected::next, &Expected::source_valid,
+             &Expected::target_valid, &Expected::states, &Expected::scores, &Expected::loss>{};
+};
+const TranslationKind t5{"t5",
+                         {.source = 11,
+                          .target = 11,
+                          .buckets = 6,
+                          .embed = 6,
+                          .heads = 3,
+                          .hidden = 7,
+                          .encoder_layers = 2,
+                          .decoder_layers = 3,
+                          .tied_tables = true,
+                          .biases = false},
+                         {.epsilon = 1e-6, .attention = {.farthest = 5}}};
+const TranslationKind bart{
+    "bart",
+    {.source = 11,
+     .target = 11,
+     .places = 10,
+     .embed = 6,
+     .heads = 3,
+     .hidden = 7,
+     .encoder_layers = 2,
+     .decoder_layers = 2,
+     .tied_tables = true,
+     .input_norms = true,
+     .last_norms = false},
+    {.norm_first = false, .gelu = true, .embedding_scale = std::sqrt(6.0), .first_place = 2}};
+
+template <class Tree>
+void read(const ProcessMesh<Grid>& mesh, const char* file, const std::string& prefix, Tree& tree) {
+  std::string path = __FILE__;
+  path = path.substr(0, path.rfind('/')) + "/translation_of_hugging_face/" + file + ".safetensors";
+  read_checkpoint(mesh, path, tree, {.name = [&](const std::string& own) { return prefix + own; }});
+}
+struct Distances {
+  double states, scores, loss, gradients;
+};
+template <class R> Distances distances(const ProcessMesh<Grid>& mesh, const TranslationKind& peer) {
+  using U = On<R>;
+  Parameters<Grid> make(mesh, 1);
+  auto model = Translator<U>::like(make, peer.sizes), gradient = model;
+  read(mesh, peer.name, "", model);
+  read(mesh, peer.name, "gradient.", gradient);
+  Expected<U> wanted;
+  wanted.source = zeros<TokenIds<U>>(mesh, 3, 6);
+  wanted.target = wanted.next = zeros<TokenIds<U>>(mesh, 3, 4);
+  wanted.source_valid = zeros<decltype(wanted.source_valid)>(mesh, 3, 6);
+  wanted.target_valid = zeros<decltype(wanted.target_valid)>(mesh, 3, 4);
+  wanted.states = zeros<Activations<U>>(mesh, 3, 6, peer.sizes.embed);
+  wanted.scores = zeros<decltype(wanted.scores)>(mesh, 3, 4, peer.sizes.target);
+  wanted.loss = zeros<decltype(wanted.loss)>(mesh);
+  read(mesh, peer.name, "expected.", wanted);
+  const auto ended = []<class X>(const X& x, const auto& valid) {
+    return map<"ab,abc->abc", typename X::spec>(fn::Fixed<fn::Select, 2, double>{{}, 0.0}, valid,
+                                                x);
+  };
+  const auto scores = [&](const Translator<U>& w) {
+    return translate(w, wanted.source, wanted.target, peer.options, wanted.source_valid,
+                     wanted.target_valid);
+  };
+  const auto [loss, slopes] = value_and_grad([&](const Translator<U>& w) {
+    return translation_loss(scores(w), wanted.next, {.smoothing = 0.1}, wanted.target_valid);
+  })(model);
+  const auto states = encode(model, wanted.source, peer.options, wanted.source_valid).states;
+  return {farthest_apart(values_of(ended(states, wanted.source_valid)), values_of(wanted.states)),
+          farthest_apart(values_of(ended(scores(model).scores, wanted.target_valid)),
+                         values_of(wanted.scores)),
+          farthest_apart(values_of(loss), values_of(wanted.loss)),
+          farthest_apart(values_of(slopes), values_of(gradient))};
+}
+}  // namespace
+
+TEST_CASE("an encoder-decoder is Hugging Face's T5 and BART, in states, scores and gradients") {
+  std::mutex mutex;
+  for (const TranslationKind* peer : {&t5, &bart})
+    for (const auto& [rows, columns] : {std::pair{1, 1}, {1, 2}, {2, 2}, {3, 2}})
+      on_mesh(rows, columns, [&, peer = peer](const ProcessMesh<Grid>& mesh) {
+        const auto check = [&]<class R>(const char* rules, std::type_identity<R>) {
+          const Distances far = distances<R>(mesh, *peer);
+          const std::lock_guard lock(mutex);
+          CAPTURE(peer->name);
+          CAPTURE(rules);
+          CAPTURE(mesh.processes());
+          CHECK(far.states < 1e-12);
+          CHECK(far.scores < 1e-12);
+          CHECK(far.loss < 1e-12);
+          CHECK(far.gradients < 1e-11);
+        };
+        check("two-dimensional", std::type_identity<TwoDimensional<data, model>>{});
+        check("sequence", std::type_identity<SequenceSplit<data, model>>{});
+        check("experts and tensors", std::type_identity<ExpertTensorParallel<data, model>>{});
+      });
+}
+
+TEST_CASE("buckets of distances are T5's") {
+  on_mesh(1, 1, [](const ProcessMesh<Grid>& mesh) {
+    using Line = ShardedTensor<std::int32_t, Grid, P<_>>;
+    for (const bool both : {false, true}) {
+      Line wanted = zeros<Line>(mesh, 401);
+      read(mesh, "t5", std::string("buckets.") + (both ? "both_ways" : "before"), wanted);
+      const fn::RelativeBucket bucket{.both_ways = both};
+      for (Index d = -200; d <= 200; ++d) CHECK(bucket.of(d) == to_host(wanted)(d + 200));
+    }
+  });
+}
+
+namespace {
+constexpr std::int32_t filler = 7;  ///< the row of the tables that only ended places look up
+}  // namespace
+
+TEST_CASE("what stands after a text's end, NaN too, changes nothing of it") {
+  for (const TranslationKind* kind : {&relative, &rotary_in_window})
+    on_mesh(2, 2, [&, kind = kind](const ProcessMesh<Grid>& mesh) {
+      const auto check = [&]<class R>(std::type_identity<R>) {
+        TranslationKind untied = *kind;
+        untied.sizes.tied_scores = false;  // or a row of NaN would be among the scores
+        TranslationCase<R> c(mesh, untied);
+        c.source = where(c.source_valid, minimum(c.source, 6), filler);
+        c.target = where(c.target_valid, minimum(c.target, 6), filler);
+        const auto numbers = [&](double row) {
+          const auto spoil = [row](auto& table) {
+            using W = std::decay_t<decltype(table)>;
+            table = W(map_with_index(
+                [row](const GlobalIndex& i, double x) { return i[0] == filler ? row : x; },
+                stop_gradient(table)));
+          };
+          spoil(c.model.source->weight);
+          spoil(c.model.target.weight);
+          return c.numbers();
+        };
+        const Values finite = numbers(3), other = numbers(NAN);
+        CHECK(finite == other);
+      };
+      check(std::type_identity<TensorParallel<data, model>>{});
+      check(std::type_identity<ExpertParallel<BothAxes>>{});
+    });
+}
+
+TEST_CASE("an encoder-decoder's blocks that run again, and attention by blocks, change nothing") {
+  for (const TranslationKind* kind : kinds)
+    on_mesh(2, 2, [&, kind = kind](const ProcessMesh<Grid>& mesh) {
+      TranslationCase<TensorParallel<data, model>> c(mesh, *kind);
+      const Values kept = c.numbers();
+      c.options.again = {true, false, true, true};
+      CHECK(farthest_apart(c.numbers(), kept) < 1e-12);
+      c.options.again = {};
+      c.options.attention.block = 2;
+      CHECK(farthest_apart(c.numbers(), kept) < 1e-11);
+    });
+}
+
+TEST_CASE("an encoder-decoder's step compiles, and its peak is planned") {
+  for (const TranslationKind* kind : {&gshard_like, &relative})
+    on_mesh(2, 2, [&, kind = kind](const ProcessMesh<Grid>& mesh) {
+      using R = ExpertTensorParallel<data, model>;
+      {
+        const TranslationCase<R> c(mesh, *kind);
+        const auto step = value_and_grad([&](const Translator<On<R>>& w) { return c.loss(w); });
+        auto compiled = compile(step);
+        Values plain = values_of(step(c.model).gradient);
+        CHECK(farthest_apart(values_of(compiled(c.model).gradient), plain) < 1e-12);
+        CHECK(farthest_apart(values_of(compiled(c.model).gradient), plain) < 1e-12);
+        CHECK(compiled.structures() == 1);
+      }
+      const auto peak_on = [&](const ProcessMesh<Grid>& on) {
+        const TranslationCase<R> own(on, *kind);
+        on.arena().reset_peak();
+        Recording recording(on);
+        (void)value_and_grad([&](const Translator<On<R>>& w) { return own.loss(w); })(own.model);
+        return recording.take().peak_bytes();
+      };
+      const Index ran = peak_on(mesh), measured = mesh.arena().peak();
+      CHECK(ran == measured);
+      if (mesh.process() == 0) CHECK(ran == peak_on(dry_mesh<Grid>(2, 2)));
+    });
+}
+
+TEST_CASE("experts report, and calls that an encoder-decoder refuses") {
+  on_mesh(2, 1, [](const ProcessMesh<Grid>& mesh) {
+    using R = DataParallel<data>;
+    const TranslationCase<R> c(mesh, gshard_like), dense(mesh, relative);
+    const auto made = c.scores(c.model);
+    CHECK(made.experts.load.size() == 2);
+    CHECK(value(*made.experts.dropped) > 0);
+    const auto load = to_host(made.experts.load[0]).values;  // the encoder's: 18 valid tokens
+    CHECK(std::accumulate(load.begin(), load.end(), Index{}) == 2 * 18);
+    CHECK(!dense.scores(dense.model).experts.z_loss);
+  });
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  using U = On<Whole>;
+  Parameters<Grid> make(mesh, 1);
+  CHECK_THROWS_WITH_AS(
+      Translator<U>::like(make, {.source = 3, .target = 4, .tied_tables = true}),
+      doctest::Contains("one table is to be for 3 tokens of sources and 4 of targets"), UsageError);
+  CHECK_THROWS_WITH_AS(Translator<U>::like(make, {.buckets = 3}),
+                       doctest::Contains("3 buckets of distances"), UsageError);
+  const auto small = Translator<U>::like(make, {.source = 5,
+                                                .target = 5,
+                                                .places = 3,
+                                                .embed = 4,
+                                                .heads = 2,
+                                                .hidden = 4,
+                                                .encoder_layers = 2,
+                                                .decoder_layers = 1,
+                                                .experts = 2});
+  const auto ids = zeros<TokenIds<U>>(mesh, 3, 4);
+  CHECK_THROWS_WITH_AS(encode(small, ids),
+                       doctest::Contains("4 places from place 0 on, and the table has 3 rows"),
+                       ShapeError);
+  const auto fewer = zeros<TokenIds<U>>(mesh, 3, 2);
+  CHECK_THROWS_WITH_AS(encode(small, fewer, {.experts = {.texts = 2}}),
+                       doctest::Contains("a batch of 3 texts in groups of 2"), ShapeError);
+  CHECK_THROWS_WITH_AS(encode(small, fewer, {.experts = {.k = 3}}),
+                       doctest::Contains("3 of 2 experts for a token"), UsageError);
 }

@@ -26,30 +26,38 @@
 namespace tessera {
 namespace detail {
 
-/// A beam search over several texts at once.
-template <class U> class BeamSearch {
+inline void require_beams(const BeamOptions& options, Where where) {
+  if (options.beams < 1 || options.most < 1)
+    throw UsageError("beam_search: " + std::to_string(options.beams) + " beams, and " +
+                         std::to_string(options.most) +
+                         " tokens to write; give at least one of each",
+                     where);
+}
+/// Gives row i of kept keys and values what row order[i] has.
+template <class Tree, class Row> void take_rows(Tree& kept, const Row& order, Where where) {
+  for_each_tensor(
+      [&](auto& x) {
+        using X = std::decay_t<decltype(x)>;
+        x = take<"btgd,c->ctgd", typename X::spec>(x, order, OutOfRange::clamp, where);
+      },
+      kept);
+}
+
+/// A beam search over several texts at once, by a reader (beam_search_by).
+template <class U, class Reader> class BeamSearch {
  public:
   using Mesh = ProcessMesh<typename U::mesh_type>;
-  BeamSearch(const Mesh& mesh, const Decoder<U>& model,
-             const std::vector<std::vector<std::int32_t>>& begins, const BeamOptions& options,
-             const AttentionOptions& attention, Where where)
+  BeamSearch(const Mesh& mesh, Reader& reader, const std::vector<std::vector<std::int32_t>>& begins,
+             const BeamOptions& options, Where where)
       : mesh_(mesh),
-        model_(model),
+        reader_(reader),
         begins_(begins),
         options_(options),
-        attention_(attention),
         where_(where),
         beams_(begins.size(), Beams(options)),
         rows_(begins.size()) {
-    if (options.beams < 1 || options.most < 1)
-      throw UsageError("beam_search: " + std::to_string(options.beams) + " beams, and " +
-                           std::to_string(options.most) +
-                           " tokens to write; give at least one of each",
-                       where);
-    for (std::size_t b = 0; b < begins.size(); ++b) {
-      require_text("beam_search", b, begins[b], options.most, model, where);
-      longest_ = max_of(longest_, static_cast<Index>(begins[b].size()));
-    }
+    require_beams(options, where);
+    for (const auto& begin : begins) longest_ = max_of(longest_, static_cast<Index>(begin.size()));
     places_ = longest_ + (options.flat ? options.beams : 1) * (options.most - 1);
   }
 
@@ -67,6 +75,7 @@ template <class U> class BeamSearch {
   using Ids = Of<std::int32_t, logical::batch, logical::sequence>;
   using Row = Of<std::int32_t, logical::batch>;
   using Seen = Of<bool, logical::batch, logical::sequence, logical::cache>;
+  using Kept = Of<std::int32_t, logical::batch, logical::cache>;
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
   Index texts() const { return static_cast<Index>(begins_.size()); }
   bool going() const {
@@ -103,7 +112,7 @@ template <class U> class BeamSearch {
   }
 
   void read_beginnings() {
-    cache_ = DecoderCache<U>::like(mesh_, model_, texts(), places_, where_);
+    reader_.begin(texts(), places_);
     std::vector<std::int32_t> ids, last;
     std::vector<std::vector<Index>> places(begins_.size());
     for (std::size_t b = 0; b < begins_.size(); ++b) {
@@ -113,10 +122,9 @@ template <class U> class BeamSearch {
       }
       last.push_back(static_cast<std::int32_t>(begin_length(b) - 1));
     }
-    const auto scores =
-        decode(model_, cache_, from_host<Ids>(mesh_, {texts(), longest_}, ids, where_),
-               NewPlaces<U>::at(mesh_, places, places_, where_),
-               from_host<Row>(mesh_, {texts()}, last, where_), attention_, where_);
+    const auto scores = reader_.read(from_host<Ids>(mesh_, {texts(), longest_}, ids, where_),
+                                     NewPlaces<U>::at(mesh_, places, places_, where_),
+                                     from_host<Row>(mesh_, {texts()}, last, where_));
     expand(expand_dims<1>(scores, where_), true);
   }
 
@@ -137,22 +145,16 @@ template <class U> class BeamSearch {
         places.push_back({begin_length(text) + step});
       }
     }
-    const auto order = from_host<Row>(mesh_, {rows}, from, where_);
-    for_each_tensor(
-        [&](auto& kept) {
-          using X = std::decay_t<decltype(kept)>;
-          kept = take<"btgd,c->ctgd", typename X::spec>(kept, order, OutOfRange::clamp, where_);
-        },
-        cache_);
-    expand(decode(model_, cache_, from_host<Ids>(mesh_, {rows, 1}, ids, where_),
-                  NewPlaces<U>::at(mesh_, places, places_, where_), attention_, where_),
+    reader_.reorder(from_host<Row>(mesh_, {rows}, from, where_));
+    expand(reader_.read(from_host<Ids>(mesh_, {rows, 1}, ids, where_),
+                        NewPlaces<U>::at(mesh_, places, places_, where_)),
            false);
   }
 
   /// Hypotheses of a text lie in one row, a token of each beside those of the others.
   void read_flat(Index step) {
     const Index beams = options_.beams;
-    std::vector<std::int32_t> ids, places, first;
+    std::vector<std::int32_t> ids, places, first, kept;
     std::vector<std::uint8_t> seen;
     for (std::size_t text = 0; text < beams_.size(); ++text) {
       const Beams& own = beams_[text];
@@ -173,27 +175,63 @@ template <class U> class BeamSearch {
       }
       rows_[text] = std::move(lines);
       first.push_back(static_cast<std::int32_t>(own_first));
+      for (Index i = 0; i < places_; ++i)
+        kept.push_back(static_cast<std::int32_t>(i < begin ? i : begin + (i - begin) / beams));
     }
-    const NewPlaces<U> at_places{from_host<Ids>(mesh_, {texts(), beams}, places, where_),
-                                 from_host<Row>(mesh_, {texts()}, first, where_),
-                                 from_host<Seen>(mesh_, {texts(), beams, places_}, seen, where_)};
-    expand(decode(model_, cache_, from_host<Ids>(mesh_, {texts(), beams}, ids, where_), at_places,
-                  attention_, where_),
-           false);
+    NewPlaces<U> at_places{from_host<Ids>(mesh_, {texts(), beams}, places, where_),
+                           from_host<Row>(mesh_, {texts()}, first, where_),
+                           from_host<Seen>(mesh_, {texts(), beams, places_}, seen, where_)};
+    at_places.kept = from_host<Kept>(mesh_, {texts(), places_}, kept, where_);
+    expand(reader_.read(from_host<Ids>(mesh_, {texts(), beams}, ids, where_), at_places), false);
   }
 
   const Mesh& mesh_;
-  const Decoder<U>& model_;
+  Reader& reader_;
   const std::vector<std::vector<std::int32_t>>& begins_;
   const BeamOptions& options_;
-  const AttentionOptions& attention_;
   Where where_;
   std::vector<Beams> beams_;                           ///< of each text
   std::vector<std::vector<std::vector<Index>>> rows_;  ///< flat: of each text and hypothesis
   Index longest_ = 0, places_ = 0;
+};
+
+/// Reads on with a decoder.
+template <class U> class DecoderReader {
+ public:
+  DecoderReader(const ProcessMesh<typename U::mesh_type>& mesh, const Decoder<U>& model,
+                const AttentionOptions& attention, Where where)
+      : mesh_(mesh), model_(model), attention_(attention), where_(where) {}
+  void begin(Index batch, Index places) {
+    cache_ = DecoderCache<U>::like(mesh_, model_, batch, places, where_);
+  }
+  template <class I, class... Last>
+  auto read(const I& ids, const NewPlaces<U>& at, const Last&... last) {
+    return decode(model_, cache_, ids, at, last..., attention_, where_);
+  }
+  template <class Row> void reorder(const Row& order) { take_rows(cache_, order, where_); }
+
+ private:
+  const ProcessMesh<typename U::mesh_type>& mesh_;
+  const Decoder<U>& model_;
+  const AttentionOptions& attention_;
+  Where where_;
   DecoderCache<U> cache_;
 };
 }  // namespace detail
+
+/// Returns the best hypotheses of each text, the best first, at most options.beams of each, by a
+/// reader, which has begin(batch, places): empties what it keeps and makes room; read(ids, at) and
+/// read(ids, at, last): as decode; and reorder(order): row i goes on from what row order[i] has, of
+/// which there may then be more. Collective over the mesh; every process gives the same.
+/// Communication: that of reading and top_k; each step every process gets the best 2 beams scores
+/// of each hypothesis. Throws UsageError for options below 1.
+template <class U, class Reader>
+std::vector<std::vector<Hypothesis>> beam_search_by(
+    const ProcessMesh<typename U::mesh_type>& mesh, Reader& reader,
+    const std::vector<std::vector<std::int32_t>>& begins, const BeamOptions& options,
+    Where where = Where::here()) {
+  return detail::BeamSearch<U, Reader>(mesh, reader, begins, options, where).run();
+}
 
 /// Returns the best hypotheses of each text, the best first, at most options.beams of each:
 /// `begins` are their beginnings, the same on every process. Communication: that of decode and
@@ -206,7 +244,11 @@ std::vector<std::vector<Hypothesis>> beam_search(
     const ProcessMesh<typename U::mesh_type>& mesh, const Decoder<U>& model,
     const std::vector<std::vector<std::int32_t>>& begins, const BeamOptions& options = {},
     const AttentionOptions& attention = {}, Where where = Where::here()) {
-  return detail::BeamSearch<U>(mesh, model, begins, options, attention, where).run();
+  detail::require_beams(options, where);
+  for (std::size_t b = 0; b < begins.size(); ++b)
+    detail::require_text("beam_search", b, begins[b], options.most, model, where);
+  detail::DecoderReader<U> reader(mesh, model, attention, where);
+  return beam_search_by<U>(mesh, reader, begins, options, where);
 }
 
 }  // namespace tessera

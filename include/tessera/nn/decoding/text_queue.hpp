@@ -34,7 +34,8 @@ struct GenerateOptions {
   Index chunk = 32;       ///< tokens of a beginning that are read at once
   std::int32_t end = -1;  ///< the token that ends a text; it is the last one written; -1: none does
   Sampling sampling = {};
-  AttentionOptions attention = {};  ///< rotary and rotary_base alone have a meaning here
+  AttentionOptions attention = {};  ///< rotary, rotary_base and window alone have a meaning here
+  Index first = 0;                  ///< the number of the first text, by which tokens are drawn
   /// Told the number of each text and its new token, as they come; on every process.
   std::function<void(Index, std::int32_t)> written = {};
 };
@@ -145,7 +146,7 @@ inline TextQueue::Step TextQueue::next_step() {
     }
     step.places.push_back(std::move(places));
     step.last.push_back(static_cast<std::int32_t>(std::max<Index>(row.count, 1) - 1));
-    step.text.push_back(static_cast<std::int32_t>(std::max<Index>(row.text, 0)));
+    step.text.push_back(static_cast<std::int32_t>(options_.first + std::max<Index>(row.text, 0)));
     step.next.push_back(static_cast<std::int32_t>(row.read + row.count));
   }
   return step;
