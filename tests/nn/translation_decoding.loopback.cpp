@@ -226,7 +226,7 @@ TEST_CASE("translations that are refused in words") {
     CHECK(says({{1}, {1, 11}}, 1, 2, "place 1 of source 1 is token 11"));
     CHECK(says({{1}}, 11, 2, "the beginning of all targets is token 11"));
     CHECK(says({{1}}, 1, 7, "a token stands at place 6, and the model has positions for 6"));
-    CHECK(generate(mesh, c.model, {}, {}, {}, {}).empty());
+    CHECK(generate(mesh, c.model, {}, {.most = 2}).empty());
     CHECK_THROWS_WITH_AS(beam_search(mesh, c.model, {{1}}, 1, {.beams = 0}),
                          doctest::Contains("0 beams"), UsageError);
     using U = On<ByHeads>;

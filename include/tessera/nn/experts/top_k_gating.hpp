@@ -138,6 +138,29 @@ auto z_loss_of(const A& logits, const V& valid, Where where) {
   }
 }
 
+/// How many of so many numbers were chosen before each choice, (G, S, K): all first choices come
+/// before second ones, and so on, and those of one kind in the tokens' order.
+template <class Choices> struct ChoiceRanks {
+  using Line = SpecOfDims<Choices, 0, 1, -1>;
+  WithDims<std::int32_t, Choices, 0, 1, -1> before;   ///< among those of its kind
+  WithDims<std::int32_t, Choices, 0, 1, -1> earlier;  ///< among earlier kinds
+  WithDims<std::int32_t, Choices, 0, -1, -1> each;    ///< (G, K, E): how often each was chosen
+  WithDims<std::int32_t, Choices, 0, -1> count;       ///< (G, E)
+
+  ChoiceRanks(const Choices& choices, Index numbers, Where where) {
+    const auto ones = map<"gsk,e->gske", SpecOfDims<Choices, 0, 1, -1, -1>>(
+        fn::OneWhereSame{}, choices, numbers_on<P<_>>(choices, {numbers}), where);
+    each = reduce<As<Sum, std::int32_t>, "gske->gke", SpecOfDims<Choices, 0, -1, -1>>(ones, where);
+    count = reduce<As<Sum, std::int32_t>, "gke->ge", SpecOfDims<Choices, 0, -1>>(each, where);
+    before = take<"gske,gsk->gsk", Line>(
+        cumulative<As<Sum, std::int32_t>, "gske", 's'>(ones, {.exclusive = true}, where), choices,
+        OutOfRange::drop, where);
+    earlier = take<"gke,gsk->gsk", Line>(
+        cumulative<As<Sum, std::int32_t>, "gke", 'k'>(each, {.exclusive = true}, where), choices,
+        OutOfRange::drop, where);
+  }
+};
+
 template <class Logits, class V, class B>
 TopKGating<Logits> run_top_k_gating(const Logits& given, const GatingOptions& options,
                                     const V& valid, const B& bias, Where where) {
@@ -146,7 +169,6 @@ TopKGating<Logits> run_top_k_gating(const Logits& given, const GatingOptions& op
   using Line = SpecOfDims<Logits, 0, 1>;
   using EachGroup = SpecOfDims<Logits, 0, -1>;
   using Gates = SpecOfDims<Logits, 0, 1, -1>;
-  using Counts = SpecOfDims<Logits, 0, 1, -1, -1>;
   constexpr bool masked = !std::is_same_v<V, AllValid>;
   mesh_of(given.core(), {"top_k_gating", where});
   const Index groups = given.extent(0), tokens = given.extent(1), experts = given.extent(2);
@@ -161,7 +183,6 @@ TopKGating<Logits> run_top_k_gating(const Logits& given, const GatingOptions& op
   to.capacity = options.capacity == 0 ? max_of(tokens, Index{1}) : options.capacity;
   const auto logits = widened(kept(given, valid, where), where);
   to.gates = kept(softmax<"gse", 'e', Gates>(logits, where), valid, where);
-  const auto numbers = numbers_on<P<_>>(logits, {experts});
 
   const auto scores = [&] {
     if constexpr (std::is_same_v<B, NoChoiceBias>)
@@ -180,24 +201,16 @@ TopKGating<Logits> run_top_k_gating(const Logits& given, const GatingOptions& op
                    : map<"gsk,gs->gsk", Gates>(fn::ShareOfGates{}, chosen,
                                                sum<"gsk->gs", Line>(chosen, where), where);
 
-  const auto ones = map<"gsk,e->gske", Counts>(fn::OneWhereSame{}, to.experts, numbers, where);
-  const auto each =
-      reduce<As<Sum, std::int32_t>, "gske->gke", SpecOfDims<Logits, 0, -1, -1>>(ones, where);
-  to.load = reduce<As<Sum, std::int32_t>, "gke->ge", EachGroup>(each, where);
-  const auto before = take<"gske,gsk->gsk", Gates>(
-      cumulative<As<Sum, std::int32_t>, "gske", 's'>(ones, {.exclusive = true}, where), to.experts,
-      OutOfRange::drop, where);
-  const auto earlier = take<"gke,gsk->gsk", Gates>(
-      cumulative<As<Sum, std::int32_t>, "gke", 'k'>(each, {.exclusive = true}, where), to.experts,
-      OutOfRange::drop, where);
+  const ChoiceRanks ranks(to.experts, experts, where);
+  to.load = ranks.count;
   const fn::ChoicePosition place{experts,
                                  to.capacity,
                                  tokens,
                                  options.k,
                                  options.draw.has_value(),
                                  options.draw.value_or(RoutingDraw{})};
-  to.positions = map_with_index<"gsk,gsk,gsk,gsk->gsk", Gates>(at(where), place, to.experts, before,
-                                                               earlier, to.weights);
+  to.positions = map_with_index<"gsk,gsk,gsk,gsk->gsk", Gates>(
+      at(where), place, to.experts, ranks.before, ranks.earlier, to.weights);
 
   const auto here = [&] {
     if constexpr (masked)
@@ -207,7 +220,7 @@ TopKGating<Logits> run_top_k_gating(const Logits& given, const GatingOptions& op
           fn::AlwaysOne{}, squeeze<2>(slice<2>(to.experts, {0}, {1}, {}, where), where), where);
   }();
   const auto counted = reduce<As<Sum, std::int32_t>, "gs->g", SpecOfDims<Logits, 0>>(here, where);
-  const auto firsts = squeeze<1>(slice<1>(each, {0}, {1}, {}, where), where);
+  const auto firsts = squeeze<1>(slice<1>(ranks.each, {0}, {1}, {}, where), where);
   const double all = static_cast<double>(max_of(groups, Index{1})) * static_cast<double>(experts);
   to.balance_loss = sum<"ge->", P<>>(
       map<"ge,ge,g->ge", EachGroup>(fn::BalanceOfGroup{1 / all}, firsts,

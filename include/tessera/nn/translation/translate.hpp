@@ -21,6 +21,7 @@
 
 #include <tessera/nn/cross_entropy.hpp>
 #include <tessera/nn/detail/residual.hpp>
+#include <tessera/nn/experts/expert_layer.hpp>
 #include <tessera/nn/translation/translator.hpp>
 
 namespace tessera {
