@@ -25,7 +25,8 @@ template <class Run> void under_each_rules(const Run& run) {
 
 /// The scores of whole texts, (batch, sequence, vocabulary), and those of the same texts read in
 /// steps; each row of `steps` are the numbers of tokens that are read at once.
-template <class R> std::string read_on(const ProcessMesh<Grid>& mesh, bool rotary) {
+template <class R>
+std::string read_on(const ProcessMesh<Grid>& mesh, const AttentionOptions& attention) {
   using U = On<R>;
   const Index batch = 5, sequence = 7, places = 9;
   Parameters<Grid> make(mesh, 3);
@@ -35,7 +36,7 @@ template <class R> std::string read_on(const ProcessMesh<Grid>& mesh, bool rotar
   using Tokens = TokenIds<U>;
   const auto ids = from_function<Tokens>(mesh, {batch, sequence}, ::nn_test::Ids{sizes.vocabulary});
   const auto numbers = to_host(ids);
-  const auto whole = to_host(next_tokens(model, ids, {.attention = {.rotary = rotary}}));
+  const auto whole = to_host(next_tokens(model, ids, {.attention = attention}));
   for (const std::vector<Index>& steps :
        {std::vector<Index>{1, 1, 1, 1, 1, 1, 1}, {7}, {3, 1, 3}, {2, 5}}) {
     auto kept = DecoderCache<U>::like(mesh, model, batch, places);
@@ -53,7 +54,7 @@ template <class R> std::string read_on(const ProcessMesh<Grid>& mesh, bool rotar
       using Block = typename U::template Of<std::int32_t, logical::batch, logical::sequence>;
       const auto scores = to_host(decode(model, kept, from_host<Block>(mesh, {batch, count}, some),
                                          NewPlaces<U>::at(mesh, at, places),
-                                         from_host<Row>(mesh, {batch}, last), {.rotary = rotary}));
+                                         from_host<Row>(mesh, {batch}, last), attention));
       from += count;
       for (Index b = 0; b < batch; ++b)
         for (Index v = 0; v < sizes.vocabulary; ++v)
@@ -69,11 +70,12 @@ template <class R> std::string read_on(const ProcessMesh<Grid>& mesh, bool rotar
 }  // namespace
 
 TEST_CASE("decoding: tokens one by one, or some at once, have the scores of whole texts") {
-  for (const bool rotary : {false, true})
+  for (const AttentionOptions& attention :
+       {AttentionOptions{}, AttentionOptions{.rotary = true}, AttentionOptions{.window = 3}})
     under_each_rules([&](auto rules) {
       using R = typename decltype(rules)::type;
       support::on_few_meshes([&](const ProcessMesh<Grid>& mesh) {
-        const std::string wrong = read_on<R>(mesh, rotary);
+        const std::string wrong = read_on<R>(mesh, attention);
         CHECK_MESSAGE(wrong.empty(), wrong);
       });
     });

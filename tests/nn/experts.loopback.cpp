@@ -250,3 +250,122 @@ TEST_CASE("layers of experts are plain loops over tokens, on every mesh and unde
       });
   }
 }
+
+TEST_CASE("two choices, the second one drawn, are those of GShard's gating") {
+  on_mesh(2, 1, [](const ProcessMesh<Grid>& mesh) {
+    using Logits = ShardedTensor<double, Grid, P<data, _, _>>;
+    const auto logits = random_normal<Logits>(mesh, {3, 8, 5}, 4);
+    const auto gshard = top2_gating(logits, 3, {9, 1});
+    const auto gating = top_k_gating(logits, {.k = 2, .capacity = 3, .draw = RoutingDraw{9, 1}});
+    const auto kind = [](const auto& x, Index k) {
+      std::vector<double> all;
+      const auto host = to_host(x);
+      for (std::size_t i = static_cast<std::size_t>(k); i < host.values.size(); i += 2)
+        all.push_back(static_cast<double>(host.values[i]));
+      return all;
+    };
+    const auto of = [](const auto& x) {
+      const auto host = to_host(x).values;
+      return std::vector<double>(host.begin(), host.end());
+    };
+    CHECK(kind(gating.experts, 0) == of(gshard.first));
+    CHECK(kind(gating.experts, 1) == of(gshard.second));
+    CHECK(kind(gating.positions, 0) == of(gshard.first_position));
+    CHECK(kind(gating.positions, 1) == of(gshard.second_position));
+    CHECK(worst(kind(gating.weights, 1), of(gshard.second_weight)) < 1e-14);
+    CHECK(worst(of(gating.balance_loss), of(gshard.auxiliary_loss)) < 1e-14);
+  });
+}
+
+TEST_CASE("tokens that are not valid may be anything, and change nothing") {
+  for (const Shape& n : shapes()) {
+    if (!n.masked) continue;
+    on_mesh(2, 2, [&](const ProcessMesh<Grid>& mesh) {
+      using R = ExpertTensorParallel<data, model>;
+      CHECK(Run<R>(mesh, n, NAN).numbers() == Run<R>(mesh, n, 5).numbers());
+    });
+  }
+}
+
+TEST_CASE("a layer of experts compiles, and what it sends is planned; counted it is no more") {
+  for (Shape n : shapes()) {
+    if (n.options.capacity_factor != 0) continue;
+    n.options.counted = false;
+    on_mesh(2, 2, [&](const ProcessMesh<Grid>& mesh) {
+      using R = ExpertParallel<BothAxes>;
+      const Run<R> bound(mesh, n);
+      Run<R> counted = bound;
+      counted.n.options.counted = true;
+      const auto sent = [&](const Run<R>& run) {
+        mesh.ledger().reset();
+        (void)run.made(run.x, run.layer);
+        return mesh.ledger().total().payload_bytes;
+      };
+      Recording recording(mesh);
+      (void)bound.made(bound.x, bound.layer);
+      const Program program = recording.take();
+      const auto most = sent(bound);
+      CHECK(most == static_cast<Index>(program.own_payload_bytes()));
+      CHECK(sent(counted) <= most + 8 * 64);  // and the counts themselves
+      auto layer = compile([&](const auto& x, const auto& w) { return bound.made(x, w); });
+      const auto compiled = layer(bound.x, bound.layer);
+      const auto again = layer(bound.x, bound.layer);
+      const auto plain_run = bound.made(bound.x, bound.layer);
+      CHECK(apart({to_host(compiled.output).values}, {to_host(plain_run.output).values}) < 1e-12);
+      CHECK(to_host(again.output).values == to_host(compiled.output).values);
+      CHECK(layer.structures() == 1);
+    });
+  }
+  // Balanced loads: far fewer places than a bound has.
+  const Shape many{"many", 16, 16, 4, 8, 3, {.k = 2, .capacity_factor = 0}, false};
+  on_mesh(2, 2, [&](const ProcessMesh<Grid>& mesh) {
+    using R = ExpertParallel<BothAxes>;
+    Run<R> run(mesh, many);
+    const auto sent = [&] {
+      mesh.ledger().reset();
+      (void)run.made(run.x, run.layer);
+      return mesh.ledger().payload_bytes(Collective::all_to_all);
+    };
+    const auto bound = sent();
+    run.n.options.counted = true;
+    CHECK(2 * sent() < bound);
+  });
+}
+
+TEST_CASE("a choice's bias moves against the load, and half types have gates in float") {
+  on_mesh(2, 1, [](const ProcessMesh<Grid>& mesh) {
+    using Row = ShardedTensor<double, Grid, P<_>>;
+    using Load = ShardedTensor<std::int64_t, Grid, P<_>>;
+    const auto bias = from_host<Row>(mesh, {4}, std::vector<double>{0.5, 0, -1, 2});
+    const auto load = from_host<Load>(mesh, {4}, std::vector<std::int64_t>{5, 2, 1, 0});
+    CHECK(worst(to_host(balanced_bias(bias, load, 0.25)).values, {0.25, 0, -0.75, 2.25}) == 0);
+    using U = Under<bfloat16, Grid, ExpertParallel<BothAxes>>;
+    Parameters<Grid> make(mesh, 3);
+    const auto layer = Experts<U>::like(make, {.embed = 4, .experts = 3, .hidden = 5});
+    const auto x = random_normal<Activations<U>>(mesh, {2, 3, 4}, 5);
+    const auto sorted = expert_layer(layer, x, {.capacity_factor = 0});
+    const auto placed = expert_layer(layer, x, {.capacity_factor = 5});
+    const auto a = to_host(cast<float>(sorted.output)), b = to_host(cast<float>(placed.output));
+    for (std::size_t i = 0; i < a.values.size(); ++i)
+      CHECK(a.values[i] == doctest::Approx(b.values[i]).epsilon(0.02));
+    static_assert(std::is_same_v<decltype(sorted.z_loss)::value_type, float>);
+  });
+}
+
+TEST_CASE("calls that a layer of experts refuses") {
+  const auto mesh = dry_mesh<Grid>(2, 1);
+  using U = On<DataParallel<data>>;
+  Parameters<Grid> make(mesh, 3);
+  const auto layer = Experts<U>::like(make, {.embed = 4, .experts = 3, .hidden = 5});
+  const auto x = zeros<Activations<U>>(mesh, {2, 3, 4});
+  CHECK_THROWS_WITH_AS(expert_layer(layer, x, {.k = 0, .capacity_factor = 0}),
+                       doctest::Contains("0 of 3 experts for a token"), UsageError);
+  CHECK_THROWS_WITH_AS(expert_layer(layer, x, {.capacity_factor = -1}), doctest::Contains("factor"),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(expert_layer(layer, x, {.texts = 3}),
+                       doctest::Contains("2 texts in groups of 3"), ShapeError);
+  auto other = layer;
+  other.gate = zeros<decltype(other.gate)>(mesh, 4, 2);
+  CHECK_THROWS_WITH_AS(expert_layer(other, x), doctest::Contains("the gate has 2 experts"),
+                       ShapeError);
+}

@@ -56,7 +56,9 @@ std::vector<double> by_loops(const Values& in, const std::vector<double>& weight
           const std::size_t q = at(b, s, g, r);
           for (Index t = 0; t < places; ++t) {
             const bool valid = b == 0 ? t % 2 == 1 : b == 1 && t < 2;
-            if (!valid || (options.causal && t > s + options.first)) continue;
+            const Index after = t - s - options.first;
+            if (!valid || (options.causal && after > 0)) continue;
+            if (options.window > 0 && std::abs(after) >= options.window) continue;
             double score = 0;
             for (std::size_t d = 0; d < elements; ++d)
               score += in[0][q + d] * in[1][key(b, t, g) + d];
@@ -95,6 +97,12 @@ const AttentionOptions ways[] = {
     {.causal = true, .first = -2},
     {.causal = true, .first = -2, .block = 2, .queries = 1},
     {.causal = true, .first = -9, .block = 2},
+    {.window = 2},
+    {.window = 3, .block = 2, .queries = 2},
+    {.causal = true, .window = 2, .block = 1, .queries = 2},
+    {.causal = true, .window = 3},
+    {.causal = true, .first = 4, .window = 3, .block = 2, .queries = 1},
+    {.first = 9, .window = 2, .block = 2},
 };
 
 template <class T, class R> void check_attention(const ProcessMesh<Grid>& mesh, double masked) {

@@ -4,13 +4,17 @@
 #include <numeric>
 
 #include <tessera/io/checkpoint.hpp>
+#include <tessera/nn/born_as.hpp>
 #include <tessera/op/compile.hpp>
+#include <tessera/run/choose_of.hpp>
 
 #include "nn/translation_case.hpp"
 
 namespace {
 using namespace nn_test;
 const std::pair<int, int> meshes[] = {{2, 1}, {1, 2}, {2, 2}, {3, 2}};
+/// Texts and experts over one axis, heads, hidden elements and the vocabulary over the other.
+using ByBoth = ExpertTensorParallel<data, model>;
 const TranslationKind* const kinds[] = {&gshard_like, &relative, &rotary_in_window};
 }  // namespace
 
@@ -18,7 +22,7 @@ TEST_CASE("an encoder-decoder gives the same numbers under all rules and on ever
   for (const TranslationKind* kind : kinds) {
     Values whole;
     on_mesh(1, 1, [&](const ProcessMesh<Grid>& mesh) {
-      whole = TranslationCase<Whole>(mesh, *kind).numbers();
+      whole = TranslationCase<ByBoth>(mesh, *kind).numbers();
     });
     CHECK(whole.size() > 20);
     std::mutex mutex;
@@ -139,7 +143,7 @@ TEST_CASE("an encoder-decoder is Hugging Face's T5 and BART, in states, scores a
         };
         check("two-dimensional", std::type_identity<TwoDimensional<data, model>>{});
         check("sequence", std::type_identity<SequenceSplit<data, model>>{});
-        check("experts and tensors", std::type_identity<ExpertTensorParallel<data, model>>{});
+        check("experts and tensors", std::type_identity<ByBoth>{});
       });
 }
 
@@ -182,15 +186,15 @@ TEST_CASE("what stands after a text's end, NaN too, changes nothing of it") {
         const Values finite = numbers(3), other = numbers(NAN);
         CHECK(finite == other);
       };
-      check(std::type_identity<TensorParallel<data, model>>{});
-      check(std::type_identity<ExpertParallel<BothAxes>>{});
+      check(std::type_identity<ByBoth>{});
+      check(std::type_identity<SequenceSplit<data, model>>{});
     });
 }
 
 TEST_CASE("an encoder-decoder's blocks that run again, and attention by blocks, change nothing") {
   for (const TranslationKind* kind : kinds)
     on_mesh(2, 2, [&, kind = kind](const ProcessMesh<Grid>& mesh) {
-      TranslationCase<TensorParallel<data, model>> c(mesh, *kind);
+      TranslationCase<ByBoth> c(mesh, *kind);
       const Values kept = c.numbers();
       c.options.again = {true, false, true, true};
       CHECK(farthest_apart(c.numbers(), kept) < 1e-12);
@@ -203,7 +207,7 @@ TEST_CASE("an encoder-decoder's blocks that run again, and attention by blocks, 
 TEST_CASE("an encoder-decoder's step compiles, and its peak is planned") {
   for (const TranslationKind* kind : {&gshard_like, &relative})
     on_mesh(2, 2, [&, kind = kind](const ProcessMesh<Grid>& mesh) {
-      using R = ExpertTensorParallel<data, model>;
+      using R = ByBoth;
       {
         const TranslationCase<R> c(mesh, *kind);
         const auto step = value_and_grad([&](const Translator<On<R>>& w) { return c.loss(w); });
@@ -226,9 +230,47 @@ TEST_CASE("an encoder-decoder's step compiles, and its peak is planned") {
     });
 }
 
+namespace {
+/// The loss and the gradient of a step, of a model of any types.
+struct OneStep {
+  TranslatorOptions options;
+  template <class W, class I, class J>
+  auto operator()(const W& weights, const I& source, const J& target) const {
+    return value_and_grad([&](const W& w) {
+      return translation_loss(translate(w, source, target, options), target);
+    })(weights);
+  }
+};
+}  // namespace
+
+TEST_CASE("an encoder-decoder without annotations is chosen on paper, and steps as the whole one") {
+  using Free = On<OpenRules>;
+  using Texts = ShardedTensor<std::int32_t, Grid, P<data, _>>;
+  for (TranslationKind kind : {gshard_like, relative}) {
+    kind.sizes.hidden = 64;
+    kind.options.experts.texts = 2;
+    const OneStep step{kind.options};
+    const auto made = [&](auto& make) { return Translator<Free>::like(make, kind.sizes); };
+    Parameters<Grid> paper(dry_mesh<Grid>(2, 2), 3);
+    const Choice choice =
+        choose(step)(made(paper), like<Texts>(6, 5), like<Texts>(6, 4), sizes<Grid>(2, 2));
+    CHECK(choice.cost <= choice.before);
+    on_mesh(2, 2, [&](const ProcessMesh<Grid>& mesh) {
+      const auto source = from_function<Texts>(mesh, {6, 5}, Ids{9}),
+                 target = from_function<Texts>(mesh, {6, 4}, Ids{9});
+      Parameters<Grid> make(mesh, 3);
+      const auto whole = step(Translator<On<ByBoth>>::like(make, kind.sizes), source, target);
+      auto chosen = compile(step, choice);
+      const auto free = chosen(born_as(choice, "0", mesh, 3, made), source, target);
+      CHECK(std::fabs(double(value(free.value)) - double(value(whole.value))) < 1e-12);
+      CHECK(farthest_apart(values_of(free.gradient), values_of(whole.gradient)) < 1e-11);
+    });
+  }
+}
+
 TEST_CASE("experts report, and calls that an encoder-decoder refuses") {
   on_mesh(2, 1, [](const ProcessMesh<Grid>& mesh) {
-    using R = DataParallel<data>;
+    using R = ByBoth;
     const TranslationCase<R> c(mesh, gshard_like), dense(mesh, relative);
     const auto made = c.scores(c.model);
     CHECK(made.experts.load.size() == 2);
@@ -238,7 +280,7 @@ TEST_CASE("experts report, and calls that an encoder-decoder refuses") {
     CHECK(!dense.scores(dense.model).experts.z_loss);
   });
   const auto mesh = dry_mesh<Grid>(2, 2);
-  using U = On<Whole>;
+  using U = On<ByBoth>;
   Parameters<Grid> make(mesh, 1);
   CHECK_THROWS_WITH_AS(
       Translator<U>::like(make, {.source = 3, .target = 4, .tied_tables = true}),

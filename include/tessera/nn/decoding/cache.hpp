@@ -225,6 +225,7 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
 /// (batch, new, embed), the result like x; `valid`, if given, is (batch, places), bool, split as
 /// the kept ones are. A token all of whose keys are masked gets zeros from every head.
 /// Communication: as cached_attention. Collective over the mesh.
+/// Throws ShapeError when extents disagree.
 template <class U, TypedTensor A, class V = AllValid>
 A attention_to_kept(const Attention<U>& layer, const A& x, const KeyValueCache<U>& kept,
                     const V& valid = {}, Where where = Where::here()) {

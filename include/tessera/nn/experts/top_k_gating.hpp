@@ -269,7 +269,7 @@ struct BiasStep {
 
 /// Returns the bias of the choice after a step: load, (E), integers, says how many choices each
 /// expert got. No gradient is taken of it. Communication: none where both are whole. Collective
-/// over the mesh. Source: Wang et al. (2024), Algorithm 1.
+/// over the mesh. Source: Wang et al. (2024), Algorithm 1. Throws ShapeError when extents disagree.
 template <TypedTensor B, TypedTensor L>
 B balanced_bias(const B& bias, const L& load, double rate, Where where = Where::here()) {
   const auto all = sum<"e->">(load, where);

@@ -160,6 +160,10 @@ template <class X, class W> struct AtHolders {
   struct Each {
     static constexpr Sharding value{d, q, {}, {}};
   };
+  struct Back {
+    static constexpr Sharding value{
+        {}, closed(TensorFacts<X>::sharding()[0]), {}, closed(TensorFacts<X>::sharding()[2])};
+  };
   struct Rows {
     static constexpr Sharding value{d, q, {}, m};
   };
@@ -303,7 +307,8 @@ X by_sorted_rows(const Experts<U>& layer, const X& x, const TopKGating<Logits>& 
         OutOfRange::drop, where);
     const auto by_group =
         reshape<Rows>(by_row, {n.holders, n.parts * n.groups, n.rows, x.extent(2)}, where);
-    const auto back = reshard<AllRows>(resized<1, Rows>(by_group, groups, where), where);
+    const auto back = reshard<typename At::template Spec<typename At::Back>>(
+        resized<1, Rows>(by_group, groups, where), where);
     return weighed<X>(take<"dgcm,gsk,gsk->gskm", SpecOfDims<X, 0, 1, -1, 2>>(
                           back, holder, position, OutOfRange::drop, where),
                       gating.weights, where);
