@@ -314,6 +314,9 @@ TEST_CASE("a layer of experts compiles, and what it sends is planned; counted it
       CHECK(apart({to_host(compiled.output).values}, {to_host(plain_run.output).values}) < 1e-12);
       CHECK(to_host(again.output).values == to_host(compiled.output).values);
       CHECK(layer.structures() == 1);
+      auto by_bound = compile([&](const auto& x, const auto& w) { return counted.made(x, w); });
+      CHECK(to_host(by_bound(bound.x, bound.layer).output).values ==
+            to_host(compiled.output).values);
     });
   }
   // Balanced loads: far fewer places than a bound has.

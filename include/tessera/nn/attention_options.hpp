@@ -9,7 +9,8 @@
 ///
 /// Laws: a masked key has weight zero, whatever its score is, and neither its elements nor its
 /// value's are read: they may be NaN; so may those of keys that come after a query, by `causal`. A
-/// query all of whose keys are masked gets zeros.
+/// query all of whose keys are masked gets zeros. Keys outside a window have weight zero, and are
+/// to be finite.
 #include <cstdint>
 #include <limits>
 #include <tuple>

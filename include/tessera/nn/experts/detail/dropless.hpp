@@ -226,7 +226,8 @@ X by_sorted_rows(const Experts<U>& layer, const X& x, const TopKGating<Logits>& 
   const auto holder =
       map<"gsk->gsk", Choice>(fn::HolderOf{experts, n.experts, n.holders}, gating.experts, where);
   const ChoiceRanks ranks(holder, n.holders, where);
-  if (counted && !x.core().dry())
+  const TensorCore& counts = ranks.count.core();
+  if (counted && !counts.dry() && !counts.storage()->promised())  // a listed one has no values yet
     n.hold(to_host(cast<std::int64_t>(ranks.count, where), where).values, choices);
   else
     n.hold_all(choices);
