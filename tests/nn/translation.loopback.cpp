@@ -278,6 +278,16 @@ TEST_CASE("experts report, and calls that an encoder-decoder refuses") {
     const auto load = to_host(made.experts.load[0]).values;  // the encoder's: 18 valid tokens
     CHECK(std::accumulate(load.begin(), load.end(), Index{}) == 2 * 18);
     CHECK(!dense.scores(dense.model).experts.z_loss);
+    TranslationCase<R> biased(mesh, rotary_in_window);
+    const auto report = biased.scores(biased.model).experts;
+    balance_choices(biased.model, report, 0.5);
+    const auto bias = to_host(*biased.model.encoder.blocks[1].experts->choice_bias).values;
+    const auto loads = to_host(report.load[0]).values;
+    for (std::size_t e = 0; e < 3; ++e)  // of 18 tokens, each with one expert
+      CHECK(bias[e] == (loads[e] > 6 ? -0.5 : loads[e] < 6 ? 0.5 : 0));
+    CHECK_THROWS_WITH_AS(balance_choices(biased.model, {}, 0.5),
+                         doctest::Contains("has 2 layers of experts, and the report is of 0"),
+                         UsageError);
   });
   const auto mesh = dry_mesh<Grid>(2, 2);
   using U = On<ByBoth>;

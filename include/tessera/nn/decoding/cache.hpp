@@ -150,7 +150,7 @@ auto kept_queries(const Attention<U>& layer, const A& x, Where where) {
   return scaled_queries(
       layer, biased(einsum<"bsm,mgrd->bsgrd">(x, layer.query, where), layer.query_bias, where));
 }
-/// Returns scores with minus infinity where `seen`, of letters E, says that a key is not.
+/// Returns scores, or weights, with `other` where `seen` says that a key is not; E are the letters.
 template <Equation E, class S, class M>
 S seen_scores(const S& scores, const M& seen, double other, Where where) {
   using T = typename S::value_type;
@@ -169,10 +169,10 @@ template <class U> auto seen_in_window(const NewPlaces<U>& at, Index window, Whe
 /// Returns the attention of new tokens to all tokens of their texts so far, and keeps their keys
 /// and values in the cache: x is (batch, new, embed), the cache of (batch, places), the result like
 /// x. Options: rotary, rotary_base, window, and farthest of a relative bias, if there is one; it is
-/// causal. Communication: that of attention, where nothing
-/// is gathered that is larger than the new tokens' queries, keys and values: where the cache's
-/// places are split, two all-reduces of a number a query and head, and one of the heads. Collective
-/// over the mesh. Throws ShapeError when extents disagree.
+/// causal. Communication: that of attention, where nothing is gathered that is larger than the new
+/// tokens' queries, keys and values: where the cache's places are split, two all-reduces of a
+/// number a query and head, and one of the heads. Collective over the mesh. Throws ShapeError when
+/// extents disagree.
 template <class U, TypedTensor A>
 A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cache,
                    const NewPlaces<U>& at, const AttentionOptions& options,
@@ -214,6 +214,7 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
       [](const auto& weights) { return weights; }, where);
 }
 
+/// The same without a relative bias.
 template <class U, TypedTensor A>
 A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cache,
                    const NewPlaces<U>& at, const AttentionOptions& options = {},
@@ -224,8 +225,8 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
 /// Returns the attention of new tokens to another text, whose keys and values are kept: x is
 /// (batch, new, embed), the result like x; `valid`, if given, is (batch, places), bool, split as
 /// the kept ones are. A token all of whose keys are masked gets zeros from every head.
-/// Communication: as cached_attention. Collective over the mesh.
-/// Throws ShapeError when extents disagree.
+/// Communication: as cached_attention. Collective over the mesh. Throws ShapeError when extents
+/// disagree.
 template <class U, TypedTensor A, class V = AllValid>
 A attention_to_kept(const Attention<U>& layer, const A& x, const KeyValueCache<U>& kept,
                     const V& valid = {}, Where where = Where::here()) {

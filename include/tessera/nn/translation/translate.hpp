@@ -291,4 +291,26 @@ auto translation_loss(const TranslatorScores<U>& made, const I& next,
   return loss;
 }
 
+/// Moves the biases by which a model's experts are chosen against the loads of a step, outside the
+/// gradient: `made` is what the step reports (balanced_bias). Communication: none. Collective over
+/// the mesh. Throws UsageError when the report is of other layers.
+template <class U>
+void balance_choices(Translator<U>& model, const ExpertReport<U>& made, double rate,
+                     Where where = Where::here()) {
+  std::size_t layer = 0;
+  for (TranslatorStack<U>* stack : {&model.encoder, &model.decoder})
+    for (TranslatorBlock<U>& block : stack->blocks) {
+      if (!block.experts) continue;
+      if (layer < made.load.size() && block.experts->choice_bias)
+        block.experts->choice_bias =
+            balanced_bias(*block.experts->choice_bias, made.load[layer], rate, where);
+      ++layer;
+    }
+  if (layer != made.load.size())
+    throw UsageError("balance_choices: the model has " + std::to_string(layer) +
+                         " layers of experts, and the report is of " +
+                         std::to_string(made.load.size()) + "; give what translate reports",
+                     where);
+}
+
 }  // namespace tessera
