@@ -335,6 +335,29 @@ TEST_CASE("a layer of experts compiles, and what it sends is planned; counted it
   });
 }
 
+TEST_CASE("tokens go to experts by one all-to-all and come back by one, forward and backward") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  using R = ExpertParallel<BothAxes>;
+  for (const double factor : {1.0, 0.0}) {
+    const Shape n{"", 8, 6, 4, 8, 3, {.k = 2, .capacity_factor = factor, .texts = 2}};
+    const Run<R> run(mesh, n);
+    const auto program = [&](const auto& f) {
+      Recording recording(mesh);
+      (void)f(run.x, run.layer);
+      return recording.take();
+    };
+    const auto forward = [&](const auto& x, const auto& w) { return run.made(x, w); };
+    const auto step = value_and_grad<0, 1>([&](const auto& x, const auto& w) {
+      const auto made = run.made(x, w);
+      return loss_of(made.output) + made.balance_loss + made.z_loss;
+    });
+    const Index numbers = factor == 0 ? 1 : 0;  // those of rows' experts, which have no gradient
+    CHECK(program(forward).count(Collective::all_to_all) == 2 + numbers);
+    CHECK(program(step).count(Collective::all_to_all) == 4 + numbers);
+    CHECK(program(step).count(Collective::all_gather) == 0);
+  }
+}
+
 TEST_CASE("a choice's bias moves against the load, and half types have gates in float") {
   on_mesh(2, 1, [](const ProcessMesh<Grid>& mesh) {
     using Row = ShardedTensor<double, Grid, P<_>>;
