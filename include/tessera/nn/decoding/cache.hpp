@@ -230,16 +230,17 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
 template <class U, TypedTensor A, class V = AllValid>
 A attention_to_kept(const Attention<U>& layer, const A& x, const KeyValueCache<U>& kept,
                     const V& valid = {}, Where where = Where::here()) {
-  const auto with = [&](double other) {
-    return [&, other](const auto& numbers) {
-      if constexpr (std::is_same_v<V, AllValid>)
-        return numbers;
-      else
-        return detail::seen_scores<"bt,bgrst->bgrst">(numbers, valid, other, where);
-    };
+  const auto with = [&](const auto& numbers, double other) {
+    (void)other;
+    if constexpr (std::is_same_v<V, AllValid>)
+      return numbers;
+    else
+      return detail::seen_scores<"bt,bgrst->bgrst">(numbers, valid, other, where);
   };
-  return detail::attention_to_kept<A>(layer, detail::kept_queries(layer, x, where), kept,
-                                      with(detail::masked_score), with(0), where);
+  return detail::attention_to_kept<A>(
+      layer, detail::kept_queries(layer, x, where), kept,
+      [&](const auto& s) { return with(s, detail::masked_score); },
+      [&](const auto& w) { return with(w, 0); }, where);
 }
 
 }  // namespace tessera

@@ -96,10 +96,10 @@ auto decoded(const Translator<U>& model, TranslatorCache<U>& cache, const I& ids
     if (options.embedding_scale != 1)
       y = y * from_double<typename X::value_type>(options.embedding_scale);
     if (stack.positions) {
-      using Rows = std::decay_t<decltype(at.places)>;
-      const Rows rows = options.first_place == 0
-                            ? at.places
-                            : Rows(at.places + static_cast<std::int32_t>(options.first_place));
+      using Given = std::decay_t<decltype(at.places)>;
+      const Given rows = options.first_place == 0
+                             ? at.places
+                             : Given(at.places + static_cast<std::int32_t>(options.first_place));
       y = y + look_up<typename X::spec>(*stack.positions, rows, where);
     }
     return stack.input_norm ? normed(*stack.input_norm, y, options.epsilon, where) : y;

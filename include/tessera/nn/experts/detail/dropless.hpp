@@ -97,8 +97,8 @@ template <class X, class F> auto in_layer(const X& x, const char* name, Where wh
   return f();
 }
 /// Returns the sum of each token's rows, (G, S, K, M), by its weights, as tokens X.
-template <class X, class Rows, class Weights>
-X weighed(const Rows& rows, const Weights& weights, Where where) {
+template <class X, class HeldRows, class Weights>
+X weighed(const HeldRows& rows, const Weights& weights, Where where) {
   using Real = typename Weights::value_type;
   using T = typename X::value_type;
   if constexpr (std::is_same_v<T, Real>)
@@ -164,7 +164,7 @@ template <class X, class W> struct AtHolders {
     static constexpr Sharding value{
         {}, closed(TensorFacts<X>::sharding()[0]), {}, closed(TensorFacts<X>::sharding()[2])};
   };
-  struct Rows {
+  struct HeldRows {
     static constexpr Sharding value{d, q, {}, m};
   };
   struct Tiles {
@@ -210,7 +210,7 @@ X by_sorted_rows(const Experts<U>& layer, const X& x, const TopKGating<Logits>& 
                  bool counted, const F& activation, Where where) {
   using At = AtHolders<X, decltype(layer.in)>;
   using Ids = typename At::template Spec<typename At::Ids>;
-  using Rows = typename At::template Spec<typename At::Rows>;
+  using HeldRows = typename At::template Spec<typename At::HeldRows>;
   using Choice = SpecOfDims<X, 0, 1, -1>;
   using AllRows = SpecOfDims<X, -1, 0, -1, 2>;
   using AllIds = SpecOfDims<X, -1, 0, -1>;
@@ -246,11 +246,11 @@ X by_sorted_rows(const Experts<U>& layer, const X& x, const TopKGating<Logits>& 
         holder, position, map<"gsk->gsk">(fn::NumberAtHolder{n.experts}, gating.experts, where),
         {n.holders, n.rows}, OutOfRange::drop, where);
     const auto taken =
-        reshard<Rows>(take<"gsm,gdc->dgcm", AllRows>(x, token, OutOfRange::drop, where), where);
+        reshard<HeldRows>(take<"gsm,gdc->dgcm", AllRows>(x, token, OutOfRange::drop, where), where);
     const Index all = n.parts * n.groups, of_part = n.groups * n.rows;
     return std::pair(
-        reshape<Rows>(resized<1, Rows>(taken, all, where),
-                      {n.holders, n.parts, of_part, x.extent(2)}, where),
+        reshape<HeldRows>(resized<1, HeldRows>(taken, all, where),
+                          {n.holders, n.parts, of_part, x.extent(2)}, where),
         reshape<Ids>(map(fn::NumberFromSum{},
                          resized<1, Ids>(reshard<Ids>(expert, where), all, where), where),
                      {n.holders, n.parts, of_part}, where));
@@ -286,7 +286,7 @@ X by_sorted_rows(const Experts<U>& layer, const X& x, const TopKGating<Logits>& 
   // 3. Tiles, each by its expert's weights.
   const auto made = in_layer(x, "experts", where, [&] {
     const auto given = reshape<typename At::template Spec<typename At::Tiles>>(
-        take<"dqrm,dqt->dqtm", Rows>(rows, row, OutOfRange::drop, where),
+        take<"dqrm,dqt->dqtm", HeldRows>(rows, row, OutOfRange::drop, where),
         {n.holders, n.parts, n.tiles, n.tile, x.extent(2)}, where);
     const auto in = take<"demh,dqt->dqtmh", typename At::template Spec<typename At::In>>(
         at_holders<typename At::template Spec<typename At::Weight>>(layer.in, n, where), expert,
@@ -303,13 +303,13 @@ X by_sorted_rows(const Experts<U>& layer, const X& x, const TopKGating<Logits>& 
 
   // 4. Back to the tokens.
   return in_layer(x, "combine", where, [&] {
-    const auto by_row = take<"dqtm,dqr->dqrm", Rows>(
-        reshape<Rows>(made, {n.holders, n.parts, n.tiles * n.tile, x.extent(2)}, where), place,
+    const auto by_row = take<"dqtm,dqr->dqrm", HeldRows>(
+        reshape<HeldRows>(made, {n.holders, n.parts, n.tiles * n.tile, x.extent(2)}, where), place,
         OutOfRange::drop, where);
     const auto by_group =
-        reshape<Rows>(by_row, {n.holders, n.parts * n.groups, n.rows, x.extent(2)}, where);
+        reshape<HeldRows>(by_row, {n.holders, n.parts * n.groups, n.rows, x.extent(2)}, where);
     const auto back = reshard<typename At::template Spec<typename At::Back>>(
-        resized<1, Rows>(by_group, groups, where), where);
+        resized<1, HeldRows>(by_group, groups, where), where);
     return weighed<X>(take<"dgcm,gsk,gsk->gskm", SpecOfDims<X, 0, 1, -1, 2>>(
                           back, holder, position, OutOfRange::drop, where),
                       gating.weights, where);
