@@ -35,9 +35,8 @@ endfunction()
 # SimGrid's MPI, whose processes are simulated in one. It loads a program once for each: a variable of an inline function, which the
 # loader would share among these, must not be unique.
 macro(tessera_find_simgrid)
-  find_path(TESSERA_SIMGRID_INCLUDE NAMES mpi.h PATH_SUFFIXES smpi NO_DEFAULT_PATH PATHS /usr/include /usr/local/include
-    HINTS ${SimGrid_ROOT}/include DOC "The folder of SimGrid's mpi.h")
-  find_library(TESSERA_SIMGRID_LIBRARY NAMES simgrid HINTS ${SimGrid_ROOT}/lib DOC "SimGrid")
+  find_path(TESSERA_SIMGRID_INCLUDE NAMES smpi_helpers.h PATH_SUFFIXES smpi DOC "The folder of SimGrid's mpi.h")
+  find_library(TESSERA_SIMGRID_LIBRARY NAMES simgrid DOC "SimGrid")
   tessera_import_found(simgrid)
   if(simgrid_here AND NOT TARGET MPI::MPI_CXX)
     add_library(MPI::MPI_CXX INTERFACE IMPORTED GLOBAL)
@@ -47,13 +46,19 @@ macro(tessera_find_simgrid)
 endmacro()
 
 macro(tessera_find_mpi)
+  if(TESSERA_MPI STREQUAL "simgrid")
+    tessera_find_simgrid()
+    set(mpi_here ${simgrid_here})
+  else()
+    tessera_find_other_mpi()
+  endif()
+endmacro()
+
+macro(tessera_find_other_mpi)
   # A project that has found its MPI keeps it. Else TESSERA_MPI says which is looked for: mpich, openmpi, or (empty) the
   # one there is, MPICH first. Their own names come first: where both are installed, plain mpicxx may be either's. One that
   # compiles nothing is skipped, and named in TESSERA_MPI_BROKEN.
   set(TESSERA_MPI_BROKEN)
-  if(TESSERA_MPI STREQUAL "simgrid")
-    tessera_find_simgrid()
-  endif()
   if(NOT TARGET MPI::MPI_CXX AND NOT MPI_CXX_COMPILER)
     if(TESSERA_MPI)
       set(tessera_mpi_names mpicxx.${TESSERA_MPI} mpicxx)

@@ -13,6 +13,7 @@
 #include <tessera/program/network/rounds.hpp>
 #include <tessera/program/network/sharing.hpp>
 #include <tessera/program/network/timing.hpp>
+#include <tessera/program/on_process.hpp>
 
 using namespace tessera;
 
@@ -83,40 +84,62 @@ TEST_CASE("messages share links as water fills them") {
       if (from != to) messages.push_back({from, to, 1.0 + below(1000)});
     }
     if (messages.empty()) continue;
-    // The same by raising all rates a little at a time, until a link on the way is full.
-    std::vector<double> rates(messages.size()), used(static_cast<std::size_t>(network.links()));
-    std::vector<bool> stopped(messages.size());
+    // The same by raising all rates a little at a time, until a link on the way is full, anew when
+    // a message has ended.
     constexpr double step = 0.5;
-    for (bool any = true; any;) {
-      any = false;
-      for (std::size_t m = 0; m < messages.size(); ++m) {
-        if (stopped[m]) continue;
-        for (const int l : network.route(messages[m].from, messages[m].to))
-          used[static_cast<std::size_t>(l)] += step;
-        rates[m] += step;
+    std::vector<double> left, ends(messages.size());
+    for (const detail::NetworkMessage& m : messages) left.push_back(m.bytes);
+    double now = 0;
+    for (std::size_t ended = 0; ended < messages.size();) {
+      std::vector<double> rates(messages.size()), used(static_cast<std::size_t>(network.links()));
+      std::vector<bool> stopped;
+      for (const double bytes : left) stopped.push_back(bytes <= 0);
+      for (bool any = true; any;) {
+        any = false;
+        for (std::size_t m = 0; m < messages.size(); ++m) {
+          if (stopped[m]) continue;
+          for (const int l : network.route(messages[m].from, messages[m].to))
+            used[static_cast<std::size_t>(l)] += step;
+          rates[m] += step;
+        }
+        for (std::size_t m = 0; m < messages.size(); ++m) {
+          for (const int l : network.route(messages[m].from, messages[m].to))
+            stopped[m] = stopped[m] || used[static_cast<std::size_t>(l)] >= 1000;
+          any = any || !stopped[m];
+        }
       }
+      double next = std::numeric_limits<double>::infinity();
+      for (std::size_t m = 0; m < messages.size(); ++m)
+        if (left[m] > 0) next = std::min(next, left[m] / rates[m]);
+      now += next;
       for (std::size_t m = 0; m < messages.size(); ++m) {
-        for (const int l : network.route(messages[m].from, messages[m].to))
-          stopped[m] = stopped[m] || used[static_cast<std::size_t>(l)] >= 1000;
-        any = any || !stopped[m];
+        if (left[m] <= 0) continue;
+        left[m] -= next * rates[m];
+        if (left[m] > 1e-6) continue;
+        left[m] = 0;
+        ends[m] = now;
+        ++ended;
       }
-    }
-    double first = std::numeric_limits<double>::infinity(), all = 0;
-    for (std::size_t m = 0; m < messages.size(); ++m) {
-      first = std::min(first, messages[m].bytes / rates[m]);
-      all += messages[m].bytes *
-             static_cast<double>(network.route(messages[m].from, messages[m].to).size());
     }
     detail::LinkUse use(network);
     const std::vector<double> took = detail::times_of(network, messages, use);
-    CHECK(*std::min_element(took.begin(), took.end()) == doctest::Approx(first).epsilon(0.02));
-    double carried = 0;
-    for (std::size_t l = 0; l < use.bytes.size(); ++l) {
-      carried += use.bytes[l];
+    for (std::size_t m = 0; m < messages.size(); ++m)
+      CHECK(took[m] == doctest::Approx(ends[m]).epsilon(0.02));
+    for (std::size_t l = 0; l < use.bytes.size(); ++l)
       CHECK(use.bytes[l] <= 1000 * use.seconds[l] * (1 + 1e-9));
-    }
-    CHECK(carried == doctest::Approx(all));
   }
+}
+
+TEST_CASE("a message shares links from when its latencies are over") {
+  // Two messages meet at host 2; the farther one comes a second later, and they share from then on.
+  const Network line = Network::torus({5}, {1000, 1});
+  detail::LinkUse use(line);
+  const std::vector<double> took =
+      detail::times_of(line, {{1, 2, 3000}, {0, 2, 3000}, {3, 3, 1000}}, use);
+  CHECK(took[0] == doctest::Approx(1 + 1 + 4));           // 1000 bytes alone, 2000 at half the rate
+  CHECK(took[1] == doctest::Approx(2 + 4 + 1));           // 2000 beside the other, 1000 alone
+  CHECK(took[2] == doctest::Approx(1e-7 + 1000 / 50e9));  // on one host
+  CHECK(line.name(line.route(1, 2)[0]) == line.name(line.route(0, 2)[1]));
 }
 
 TEST_CASE("the rounds of a call carry its payload") {
@@ -180,7 +203,7 @@ TEST_CASE("moves take as long as SimGrid 3.32 lets them under the same calls") {
   const std::vector<Row> table{
       {"fat tree", Network::fat_tree({8, 8}, {1, 8}, link), 0, 348.32, 48.71, 42.71, 40.72},
       {"thin tree", Network::fat_tree({8, 8}, {1, 2}, link), 0, 1229.13, 158.83, 42.71, 40.72},
-      {"torus", Network::torus({4, 4, 4}, link), 0, 559.52, 66.93, 51.20, 22.99},
+      {"torus", Network::torus({4, 4, 4}, link), 0, 559.52, 67.93, 51.20, 23.99},
       {"nodes", Network::nodes(8, 8, {50e9, 1e-7}, link), 8, 373.34, 299.64, 9.49, 38.72},
   };
   for (const Row& row : table) {
@@ -188,13 +211,77 @@ TEST_CASE("moves take as long as SimGrid 3.32 lets them under the same calls") {
     CHECK(microseconds(row.network, row.per_node, none) ==
           doctest::Approx(row.gather_all).epsilon(0.002));
     CHECK(microseconds(row.network, row.per_node, columns) ==
-          doctest::Approx(row.gather_x).epsilon(0.02));
+          doctest::Approx(row.gather_x).epsilon(0.002));
     CHECK(microseconds(row.network, row.per_node, rows) ==
           doctest::Approx(row.gather_y).epsilon(0.002));
-    // Point to point, messages on a torus do not end together.
     CHECK(microseconds(row.network, row.per_node, turned) ==
-          doctest::Approx(row.transpose).epsilon(0.05));
+          doctest::Approx(row.transpose).epsilon(0.002));
   }
+}
+
+TEST_CASE("calls take what their rounds say, with blocks that differ and in rings, too") {
+  // Rows over 8 or 6 processes at a switch: each round takes two latencies and its largest message.
+  const auto gather = [](int processes, Index rows) {
+    Program program;
+    program.mesh = {processes};
+    const TensorDesc desc{DType::f64, {rows, 125}, Sharding{{0}, {}}};  // rows of 1000 bytes
+    PlanOptions options;
+    options.machine.processes_per_node = 1;
+    program.record(entry_of(std::make_shared<Plan>(
+        detail::plan_reshard(desc, Sharding{{}, {}}, program.mesh, processes - 1, options))));
+    const Network network = Network::nodes(processes, 1, {1e12, 0}, {1e6, 1});
+    const double seconds = simulate(program, network, {.computes = false}).seconds;
+    for (int p = 0; p < processes; ++p)
+      CHECK(simulate(on_process(program, p), network, {.computes = false}).seconds == seconds);
+    return seconds;
+  };
+  CHECK(gather(8, 8) == doctest::Approx(3 * 2 + 0.007));
+  CHECK(gather(8, 9) == doctest::Approx(3 * 2 + 0.002 + 0.004 + 0.008));  // 2 2 2 2 1 0 0 0
+  CHECK(gather(8, 1) == doctest::Approx(3 * 2 + 0.001 + 0.001 + 0.001));
+  CHECK(gather(6, 6) == doctest::Approx(5 * 2 + 0.005));
+  CHECK(gather(6, 7) == doctest::Approx(5 * 2 + 5 * 0.002));  // 2 2 2 1 0 0: a 2 is in each round
+  CHECK(gather(1, 5) == 0);
+}
+
+TEST_CASE("an operator that is under way hides others") {
+  Program program;
+  program.mesh = {4};
+  const TensorDesc desc{DType::f64, {4, 125}, Sharding{{0}, {}}};
+  const auto move = std::make_shared<Plan>(
+      detail::plan_reshard(desc, Sharding{{}, {}}, program.mesh, 0, PlanOptions{}));
+  const Network network = Network::nodes(4, 1, {1e12, 0}, {1e6, 0.5});
+  program.record(entry_of(move));
+  const NetworkOptions options{.computes = false};
+  const double alone = simulate(program, network, options).seconds;
+  CHECK(alone == doctest::Approx(2 * 1 + 0.003));
+  // Two moves one after the other, and both under way at once: of the second none of its two rounds
+  // is hidden by the first, since they go through the same links; by a third, all of the first is.
+  program.record(entry_of(move));
+  CHECK(simulate(program, network, options).seconds == doctest::Approx(2 * alone));
+  Program early;
+  early.mesh = program.mesh;
+  ProgramEntry first = entry_of(move);
+  first.meanwhile = 1;
+  early.record(first);
+  early.record(entry_of(move));
+  const NetworkTimes times = simulate(early, network, options);
+  CHECK(times.seconds == doctest::Approx(2 * alone));
+  CHECK(times.operators[0].seconds == 0);
+  CHECK(times.exposed == doctest::Approx(2 * alone));
+}
+
+TEST_CASE("links and hosts that there are not are errors") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH_AS(Network::torus({4}, {nan, 0}), doctest::Contains("bytes a second"),
+                       UsageError);
+  CHECK_THROWS_AS(Network::torus({4}, {0, 0}), UsageError);
+  CHECK_THROWS_AS(Network::nodes(2, 2, {1, -1}, link), UsageError);
+  CHECK_THROWS_AS(Network::fat_tree({2}, {1}, {1, nan}), UsageError);
+  CHECK_THROWS_WITH_AS(Network::torus({65536, 65536}, link),
+                       doctest::Contains("4294967296 processes"), UsageError);
+  CHECK_THROWS_AS(Network::torus({}, link), UsageError);
+  CHECK_THROWS_WITH_AS(Network::torus({4}, link).route(0, 4), doctest::Contains("host 4"),
+                       UsageError);
 }
 
 TEST_CASE("what does not fit a network is an error, and the slowest link is named") {

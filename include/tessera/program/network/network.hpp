@@ -12,6 +12,7 @@
 /// Laws: a route begins and ends with links of its hosts, and is the one that SimGrid 3.32 takes on
 /// a platform of the same shape (cmake/simgrid/).
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
@@ -27,18 +28,21 @@ class Network {
  public:
   /// Returns a fat tree: `down[l]` children of each switch of level l + 1, `up[l]` parents of each
   /// host (l = 0) or switch of level l. A message goes up to the lowest common level, by the parent
-  /// that its destination's number names, and down. Throws UsageError for numbers below 1, or not
-  /// as many of both. Source: Leiserson (1985); routes as in Zahavi, "D-Mod-K routing" (2010).
+  /// that its destination's number names, and down. Processes of one host send one another by
+  /// `inside`, each message at its full rate. Throws UsageError for numbers below 1, or not as many
+  /// of both, and for links that nothing goes through. Source: Leiserson (1985); routes as in
+  /// Zahavi, "D-Mod-K routing" (2010).
   TESSERA_FUNCTION static Network fat_tree(const std::vector<int>& down, const std::vector<int>& up,
-                                           const NetworkLink& link, int processes_per_host = 1);
+                                           const NetworkLink& link, int processes_per_host = 1,
+                                           const NetworkLink& inside = {50e9, 1e-7});
   /// Returns a torus: each host has a link to the next in each dimension. A message goes along the
   /// dimensions in their order, the first varying fastest, the shorter way around. Throws
-  /// UsageError for a size below 1.
+  /// UsageError for a size below 1, and for links that nothing goes through.
   TESSERA_FUNCTION static Network torus(const std::vector<int>& sizes, const NetworkLink& link,
-                                        int processes_per_host = 1);
-  /// Returns hosts with one link each to a switch that is never full: `inside` is what processes of
-  /// one host send one another by, each message at its full rate. Throws UsageError for numbers
-  /// below 1.
+                                        int processes_per_host = 1,
+                                        const NetworkLink& inside = {50e9, 1e-7});
+  /// Returns hosts with a link each way to a switch that is never full. Throws UsageError for
+  /// numbers below 1, and for links that nothing goes through.
   TESSERA_FUNCTION static Network nodes(int hosts, int processes_per_host,
                                         const NetworkLink& inside, const NetworkLink& outside);
 
@@ -51,11 +55,14 @@ class Network {
   const std::string& name(int number) const { return names_[static_cast<std::size_t>(number)]; }
   /// Returns what two processes of one host send one another by; no messages share it.
   const NetworkLink& inside() const { return inside_; }
-  /// Returns the links from one host to another, in order; none where they are one.
+  /// Returns the links from one host to another, in order; none where they are one. Throws
+  /// UsageError for a host that the network has not.
   TESSERA_FUNCTION std::vector<int> route(int from, int to) const;
 
  private:
   enum class Shape { tree, torus, nodes };
+  void set(Shape shape, const std::vector<int>& sizes, int per_host, const NetworkLink& link,
+           const NetworkLink& inside);
   int add(std::string name, const NetworkLink& link) {
     names_.push_back(std::move(name));
     links_.push_back(link);
@@ -68,7 +75,7 @@ class Network {
   std::vector<int> first_;      ///< of a tree's level, the number of its first link
   std::vector<NetworkLink> links_;
   std::vector<std::string> names_;
-  NetworkLink inside_{50e9, 1e-7};
+  NetworkLink inside_;
 };
 
 }  // namespace tessera

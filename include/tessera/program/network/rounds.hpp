@@ -6,10 +6,14 @@
 ///     detail::rounds_of(call)                          // of an all-gather over 8 members: 3
 ///     detail::message_of(call, 1)                      // what its second round sends
 ///
-/// Laws: the bytes of all rounds are the call's payload, but for an all-reduce or reduce-scatter
-/// whose elements the members do not divide; where there is one, the others' rounds fit.
+/// Laws: of an all-gather the bytes of a process's rounds are those that the others' blocks have on
+/// another one, or its own call's payload where blocks are alike; so, turned around, of a
+/// reduce-scatter. An all-reduce is counted in equal parts, as if its members divided its elements.
 /// Sources: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in
 /// MPICH" (2005), sections 4.1 to 4.5.
+#include <cstddef>
+#include <vector>
+
 #include <tessera/mesh/call.hpp>
 
 namespace tessera::detail {
@@ -45,40 +49,52 @@ constexpr int rounds_of(const Call& call) {
   return 1;  // all at once, point to point
 }
 
+/// Returns whether all rounds of a call are as its first: in a ring, with equal blocks.
+constexpr bool alike_rounds(const Call& call) {
+  if (doubles(call.members)) return false;
+  return call.kind == Collective::all_reduce ||
+         (call.even &&
+          (call.kind == Collective::all_gather || call.kind == Collective::reduce_scatter));
+}
+
+/// Returns the elements of `count` members' pieces, from member `first` on.
+constexpr Index elements_of(const std::vector<Piece>& pieces, int first, int count) {
+  Index all = 0;
+  for (int m = first; m < first + count; ++m) all += pieces[static_cast<std::size_t>(m)].count;
+  return all;
+}
+
 /// Returns what the own member sends in a round of a collective call; not for those that go point
 /// to point.
 constexpr RoundMessage message_of(const Call& call, int round) {
-  const int members = call.members, own = call.own;
-  const double size = static_cast<double>(size_of(call.type));
-  const auto share = [&](int blocks) {  // bytes of so many of all members' blocks
-    Index all = 0;
-    for (const Piece& piece : call.kind == Collective::reduce_scatter ? call.send : call.receive)
-      all += piece.count;
-    return size * static_cast<double>(all) * blocks / members;
+  const int members = call.members, own = call.own, next = (own + 1) % members;
+  const auto bytes = [&](Index elements) {
+    return static_cast<double>(elements * static_cast<Index>(size_of(call.type)));
   };
   const int turn = rounds(members);
   switch (call.kind) {
-    case Collective::all_gather:
-      if (doubles(members)) return {own ^ 1 << round, share(1 << round)};
-      return {(own + 1) % members, share(1)};
-    case Collective::reduce_scatter:
-      if (doubles(members)) {
-        const int distance = members >> (round + 1);
-        return {own ^ distance, share(distance)};
-      }
-      return {(own + 1) % members, share(1)};
-    case Collective::all_reduce:
-      if (doubles(members)) {
-        const int back = round - turn;  // of the rounds that gather, which takes the others back
-        if (back < 0) return {own ^ 1 << round, share(members >> (round + 1))};
-        return {own ^ members >> (back + 1), share(1 << back)};
-      }
-      return {(own + 1) % members, share(1)};
+    case Collective::all_gather: {
+      if (!doubles(members))
+        return {next, bytes(elements_of(call.receive, (own - round + members) % members, 1))};
+      const int first = own >> round << round;
+      return {own ^ 1 << round, bytes(elements_of(call.receive, first, 1 << round))};
+    }
+    case Collective::reduce_scatter: {
+      if (!doubles(members))
+        return {next, bytes(elements_of(call.send, (own - 1 - round + members) % members, 1))};
+      const int distance = members >> (round + 1), to = own ^ distance;
+      return {to, bytes(elements_of(call.send, to / distance * distance, distance))};
+    }
+    case Collective::all_reduce: {
+      const double block = bytes(call.send.front().count) / members;
+      if (!doubles(members)) return {next, block};
+      const int back = round - turn;  // of the rounds that gather, which takes the others back
+      if (back < 0) return {own ^ 1 << round, block * (members >> (round + 1))};
+      return {own ^ members >> (back + 1), block * (1 << back)};
+    }
     case Collective::all_to_all: {
       const int to = doubles(members) ? own ^ (round + 1) : (own + round + 1) % members;
-      for (const Piece& piece : call.send)
-        if (piece.peer == to) return {to, size * static_cast<double>(piece.count)};
-      return {};
+      return {to, bytes(elements_of(call.send, to, 1))};
     }
     case Collective::broadcast: {  // a binomial tree
       const int root = !call.send.empty()      ? own
@@ -88,7 +104,7 @@ constexpr RoundMessage message_of(const Call& call, int round) {
       const int place = (own - root + members) % members, distance = 1 << (turn - 1 - round);
       const auto& pieces = call.send.empty() ? call.receive : call.send;
       if (place % (2 * distance) != 0 || place + distance >= members) return {};
-      return {(own + distance) % members, size * static_cast<double>(pieces.front().count)};
+      return {(own + distance) % members, bytes(pieces.front().count)};
     }
     case Collective::collective_permute:
     case Collective::exchange:

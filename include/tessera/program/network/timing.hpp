@@ -8,10 +8,10 @@
 ///     t.seconds;   t.exposed;   t.busiest
 ///     std::string text = explain(t);
 ///
-/// Laws: on a network without latency, one call alone takes at least its payload of the process
-/// with most, over the rate of a host's links; more bytes never take less time. Assumes that the
-/// groups of a call set out together, and that rounds of a call follow one another
-/// (program/network/rounds.hpp).
+/// Laws: the same whichever process's Program it is; what an operator hides that is under way
+/// costs no time. Assumes that the groups of a call set out together, that rounds of a call follow
+/// one another (program/network/rounds.hpp), and that a process's calls do, too, though several
+/// are under way.
 #include <string>
 #include <vector>
 
@@ -26,7 +26,7 @@ struct NetworkTimes {
   struct Operator {
     std::string name;
     double seconds = 0;  ///< that it makes the Program longer
-    double exposed = 0;  ///< of these, waiting for communication, on the process that waits least
+    double exposed = 0;  ///< that it makes the waiting of the process longer that waits least
   };
   double seconds = 0;  ///< of the process that ends last
   double exposed = 0;
@@ -41,12 +41,14 @@ struct NetworkOptions {
   /// Whether work on a process takes time: a step what its plan says, copies and the products of a
   /// loop by `machine`; else the result is communication alone.
   bool computes = true;
+  /// Give that which the plans were made for. Its `order` says how the mesh lies on the places.
   Machine machine = {};
 };
 
-/// Returns the times of a Program on a network, of which the processes 0, 1, … take the first
-/// places. Communication: none. Throws UsageError where the network has fewer places than the
-/// Program has processes, and for a Program over several parts.
+/// Returns the times of a Program on a network, of which the processes 0, 1, … of the communicator
+/// take the first places. Communication: none. Throws UsageError where the network has fewer places
+/// than the Program has processes, for a Program over several parts, and where processes make
+/// different calls.
 TESSERA_FUNCTION NetworkTimes simulate(const Program& program, const Network& network,
                                        const NetworkOptions& options = {});
 

@@ -6,33 +6,45 @@
 ///     network.route(0, 63)
 ///
 /// Laws: those of program/network/network.hpp.
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/math.hpp>
 #include <tessera/program/network/network.hpp>
 
 namespace tessera {
-namespace detail {
-/// Throws UsageError unless all numbers are at least 1.
-inline void require_positive(const char* what, const std::vector<int>& numbers) {
-  for (const int n : numbers)
-    if (n < 1)
-      throw UsageError(std::string(what) + ": " + std::to_string(n) +
-                       " is below 1; give numbers from 1 on");
+TESSERA_FUNCTION void Network::set(Shape shape, const std::vector<int>& sizes, int per_host,
+                                   const NetworkLink& link, const NetworkLink& inside) {
+  Index processes = per_host;
+  for (const int n : sizes) {
+    if (n < 1 || per_host < 1)
+      throw UsageError("a network is given " + std::to_string(min_of(n, per_host)) +
+                       " as a number of hosts, switches or processes; give numbers from 1 on");
+    processes = detail::saturating_mul(processes, n);
+  }
+  if (sizes.empty() || processes > 1 << 26)
+    throw UsageError("a network is for " + std::to_string(processes) +
+                     " processes, and can be for 1 to 67108864; give sizes whose product is less");
+  for (const NetworkLink& one : {link, inside})
+    if (!(one.bytes_per_second > 0 && one.seconds >= 0 && std::isfinite(one.bytes_per_second) &&
+          std::isfinite(one.seconds)))
+      throw UsageError("a link of a network carries " + std::to_string(one.bytes_per_second) +
+                       " bytes a second after " + std::to_string(one.seconds) +
+                       " s; give a number above 0, and one of 0 or more");
+  shape_ = shape;
+  per_host_ = per_host;
+  hosts_ = static_cast<int>(processes / per_host);
+  inside_ = inside;
 }
-}  // namespace detail
 
 TESSERA_FUNCTION Network Network::nodes(int hosts, int processes_per_host,
                                         const NetworkLink& inside, const NetworkLink& outside) {
-  detail::require_positive("a network of nodes", {hosts, processes_per_host});
   Network n;
-  n.shape_ = Shape::nodes;
-  n.hosts_ = hosts;
-  n.per_host_ = processes_per_host;
-  n.inside_ = inside;
+  n.set(Shape::nodes, {hosts}, processes_per_host, outside, inside);
   for (int h = 0; h < hosts; ++h) {
     n.add("host " + std::to_string(h) + " to the switch", outside);
     n.add("the switch to host " + std::to_string(h), outside);
@@ -41,15 +53,10 @@ TESSERA_FUNCTION Network Network::nodes(int hosts, int processes_per_host,
 }
 
 TESSERA_FUNCTION Network Network::torus(const std::vector<int>& sizes, const NetworkLink& link,
-                                        int processes_per_host) {
-  detail::require_positive("a torus", sizes);
-  detail::require_positive("a torus", {processes_per_host});
+                                        int processes_per_host, const NetworkLink& inside) {
   Network n;
-  n.shape_ = Shape::torus;
+  n.set(Shape::torus, sizes, processes_per_host, link, inside);
   n.down_ = sizes;
-  n.per_host_ = processes_per_host;
-  n.hosts_ = 1;
-  for (const int size : sizes) n.hosts_ *= size;
   for (int h = 0; h < n.hosts_; ++h)
     for (std::size_t d = 0; d < sizes.size(); ++d)
       for (const char* way : {" onwards", " backwards"})
@@ -59,21 +66,17 @@ TESSERA_FUNCTION Network Network::torus(const std::vector<int>& sizes, const Net
 }
 
 TESSERA_FUNCTION Network Network::fat_tree(const std::vector<int>& down, const std::vector<int>& up,
-                                           const NetworkLink& link, int processes_per_host) {
-  detail::require_positive("a fat tree", down);
-  detail::require_positive("a fat tree", up);
-  detail::require_positive("a fat tree", {processes_per_host});
-  if (down.size() != up.size() || down.empty())
+                                           const NetworkLink& link, int processes_per_host,
+                                           const NetworkLink& inside) {
+  if (down.size() != up.size())
     throw UsageError("a fat tree has children of " + std::to_string(down.size()) +
                      " levels and parents of " + std::to_string(up.size()) +
                      "; give both for each level");
   Network n;
-  n.shape_ = Shape::tree;
+  n.set(Shape::tree, up, 1, link, inside);  // numbers of parents are from 1 on, too
+  n.set(Shape::tree, down, processes_per_host, link, inside);
   n.down_ = down;
   n.up_ = up;
-  n.per_host_ = processes_per_host;
-  n.hosts_ = 1;
-  for (const int size : down) n.hosts_ *= size;
   // The members of level l are in `subtrees` subtrees of `copies` switches each.
   int subtrees = n.hosts_, copies = 1;
   for (std::size_t l = 0; l < down.size(); ++l) {
@@ -93,6 +96,11 @@ TESSERA_FUNCTION Network Network::fat_tree(const std::vector<int>& down, const s
 }
 
 TESSERA_FUNCTION std::vector<int> Network::route(int from, int to) const {
+  for (const int host : {from, to})
+    if (host < 0 || host >= hosts_)
+      throw UsageError("a route of host " + std::to_string(host) +
+                       " is asked for, and the network has " + std::to_string(hosts_) +
+                       ", numbered from 0 on; give one of these");
   std::vector<int> route;
   if (from == to) return route;
   switch (shape_) {
@@ -104,10 +112,10 @@ TESSERA_FUNCTION std::vector<int> Network::route(int from, int to) const {
       for (int d = 0; d < dimensions; ++d) {
         const int size = down_[static_cast<std::size_t>(d)];
         const int own = at / stride % size, other = to / stride % size;
-        const int onwards = (other - own + size) % size, half = size / 2;
+        const int onwards = (other - own + size) % size;
         // Of two ways that are as long, the one that SimGrid takes.
-        const bool forward =
-            onwards < size - onwards || (onwards == size - onwards && (other > own || own > half));
+        const bool forward = onwards < size - onwards ||
+                             (onwards == size - onwards && (other > own || own > size / 2));
         for (int step = forward ? onwards : size - onwards; step > 0; --step) {
           const int place = at / stride % size;
           const int next = at + ((place + (forward ? 1 : size - 1)) % size - place) * stride;

@@ -7,7 +7,7 @@
 ///
 /// Laws: those of program/network/timing.hpp.
 #include <algorithm>
-#include <cstdio>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,15 +22,18 @@
 #include <tessera/program/network/rounds.hpp>
 #include <tessera/program/network/sharing.hpp>
 #include <tessera/program/network/timing.hpp>
+#include <tessera/program/on_process.hpp>
 #include <tessera/program/text_table.hpp>
 
 namespace tessera {
 namespace detail {
 
-/// A call of all processes: of each how long it takes, and for whom it waits.
+/// A call of all processes: of each how long it takes, and for whom it waits: for all of its group,
+/// or, point to point, for those with whom it exchanges.
 struct TimedMeeting {
   std::vector<double> seconds;
-  std::vector<std::vector<int>> with;  ///< of each process
+  std::vector<int> group;              ///< of each process the first one in its group
+  std::vector<std::vector<int>> with;  ///< of each process; empty: the groups make the call
 };
 
 /// What a process does for a plan, in order: work, or a call that begins or ends.
@@ -55,7 +58,7 @@ class PlanTimer {
 
   TimedPlan time(const Plan& any) const {
     TimedPlan timed{{}, {}, LinkUse(network_)};
-    Plan plan = any;
+    Plan plan = on_process(any, 0);           // which has a largest block: its work takes longest
     std::vector<std::vector<Call>> meetings;  // the calls in their order, on each process
     for (plan.process = 0; plan.process < plan.mesh.processes(); ++plan.process) {
       Instructions list = instructions_of(plan);
@@ -80,34 +83,52 @@ class PlanTimer {
   }
 
  private:
-  /// Process 0 has a largest block, so that its work takes longest.
+  /// A step's price is divided among its kernels; one without kernels pays it at once.
   std::vector<TimedAction> actions_of(const Plan& plan, const Instructions& list) const {
     std::vector<TimedAction> actions;
     std::vector<int> kernels(static_cast<std::size_t>(plan.steps.size()));
-    for (const KernelCall& kernel : list.kernels) ++kernels[static_cast<std::size_t>(kernel.step)];
-    int last = -1;  // the step whose price has been added
+    const auto kernels_of = [&](int step) -> int& {
+      return kernels[static_cast<std::size_t>(step)];
+    };
+    for (const KernelCall& kernel : list.kernels) ++kernels_of(kernel.step);
+    int last = -1;  // the step without kernels whose price has been added
     const auto work = [&](std::int64_t picoseconds) {
       if (!options_.computes || picoseconds <= 0) return;
       if (actions.empty() || actions.back().kind != TimedAction::Kind::work) actions.push_back({});
       actions.back().seconds += 1e-12 * static_cast<double>(picoseconds);
     };
+    const auto call = [&](TimedAction::Kind kind, const Instruction& i) {
+      actions.push_back({kind, 0, static_cast<int>(i.first)});
+    };
     for (const Instruction& i : list.all) {
       const Step& step = plan.steps[i.step];
-      using enum Action;
-      if (i.action == call || i.action == start)
-        actions.push_back({i.action == call ? TimedAction::Kind::call : TimedAction::Kind::start, 0,
-                           static_cast<int>(i.first)});
-      else if (i.action == wait)
-        actions.push_back({TimedAction::Kind::wait, 0, static_cast<int>(i.first)});
-      else if (!step.communicates() && i.step != last)
-        work(step.cost), last = i.step;
-      else if (step.communicates() && i.action == compute)
-        work(options_.machine.compute(step.flops, plan.slots[step.out].desc.type) /
-             max_of(1, kernels[static_cast<std::size_t>(i.step)]));
-      else if (step.communicates() && i.action == copy)
-        for (int c = i.first; c < i.first + i.count; ++c)
-          work(options_.machine.copy(volume(list.copies[static_cast<std::size_t>(c)].extents) *
-                                     static_cast<Index>(size_of(i.type))));
+      const Machine& machine = options_.machine;
+      const auto size = static_cast<Index>(size_of(i.type));
+      switch (i.action) {
+        case Action::call:
+          call(TimedAction::Kind::call, i);
+          break;
+        case Action::start:
+          call(TimedAction::Kind::start, i);
+          break;
+        case Action::wait:
+          call(TimedAction::Kind::wait, i);
+          break;
+        case Action::compute:
+          work((step.communicates() ? machine.compute(step.flops, plan.slots[step.out].desc.type)
+                                    : step.cost) /
+               kernels_of(i.step));
+          break;
+        case Action::copy:
+        case Action::accumulate:
+          for (int c = i.first; step.communicates() && c < i.first + i.count; ++c)
+            work(machine.copy(
+                saturating_mul(volume(list.copies[static_cast<std::size_t>(c)].extents), size)));
+          [[fallthrough]];
+        default:
+          if (!step.communicates() && kernels_of(i.step) == 0 && i.step != last)
+            work(step.cost), last = i.step;
+      }
     }
     return actions;
   }
@@ -120,30 +141,33 @@ class PlanTimer {
   TimedMeeting meeting_of(const MeshShape& mesh, const std::vector<Call>& calls,
                           LinkUse& use) const {
     const auto processes = calls.size();
-    TimedMeeting meeting{std::vector<double>(processes), {}};
+    TimedMeeting meeting{std::vector<double>(processes), {}, {}};
     std::vector<Coordinates> at;
-    for (std::size_t p = 0; p < processes; ++p) at.push_back(mesh.coordinates(static_cast<int>(p)));
+    std::vector<int> places;
+    for (std::size_t p = 0; p < processes; ++p) {
+      at.push_back(mesh.coordinates(static_cast<int>(p)));
+      places.push_back(device(options_.machine.order, mesh, at[p]));
+    }
     const auto member = [&](std::size_t p, int number) {
       return mesh.process(mesh.member(calls[p].group, at[p], number));
     };
     const bool together =
         calls[0].kind != Collective::exchange && calls[0].kind != Collective::collective_permute;
     for (std::size_t p = 0; p < processes; ++p) {
-      std::vector<int> with;
-      if (together)
-        for (int m = 0; m < calls[p].members; ++m) with.push_back(member(p, m));
-      else
-        for (const auto* pieces : {&calls[p].send, &calls[p].receive})
-          for (const Piece& piece : *pieces) with.push_back(member(p, piece.peer));
-      meeting.with.push_back(std::move(with));
+      meeting.group.push_back(member(p, 0));
+      if (together) continue;
+      meeting.with.emplace_back();
+      for (const auto* pieces : {&calls[p].send, &calls[p].receive})
+        for (const Piece& piece : *pieces) meeting.with.back().push_back(member(p, piece.peer));
     }
     int rounds = 0;
     for (const Call& call : calls) rounds = std::max(rounds, rounds_of(call));
-    // In a ring every round is as the first.
-    const bool alike = together && calls[0].kind != Collective::all_to_all &&
-                       calls[0].kind != Collective::broadcast && !doubles(calls[0].members);
+    const bool alike = alike_rounds(calls[0]);
     const int differ = alike ? std::min(rounds, 1) : rounds;
     const double times = alike ? rounds : 1;
+    const auto end_of = [&](std::size_t p) {
+      return static_cast<std::size_t>(together ? meeting.group[p] : static_cast<int>(p));
+    };
     std::vector<NetworkMessage> messages;
     for (int round = 0; round < differ; ++round) {
       messages.clear();
@@ -158,7 +182,12 @@ class PlanTimer {
           send(m.to, m.bytes);
       }
       LinkUse own(network_);
-      const std::vector<double> took = times_of(network_, messages, own);
+      std::vector<NetworkMessage> placed = messages;
+      for (NetworkMessage& m : placed) {
+        m.from = places[static_cast<std::size_t>(m.from)];
+        m.to = places[static_cast<std::size_t>(m.to)];
+      }
+      const std::vector<double> took = times_of(network_, placed, own);
       for (std::size_t l = 0; l < own.seconds.size(); ++l) {
         use.seconds[l] += times * own.seconds[l];
         use.bytes[l] += times * own.bytes[l];
@@ -167,12 +196,10 @@ class PlanTimer {
       std::vector<double> ends(processes);
       for (std::size_t m = 0; m < messages.size(); ++m)
         for (const int p : {messages[m].from, messages[m].to}) {
-          double& end =
-              ends[static_cast<std::size_t>(together ? member(static_cast<std::size_t>(p), 0) : p)];
+          double& end = ends[end_of(static_cast<std::size_t>(p))];
           end = std::max(end, took[m]);
         }
-      for (std::size_t p = 0; p < processes; ++p)
-        meeting.seconds[p] += times * ends[together ? static_cast<std::size_t>(member(p, 0)) : p];
+      for (std::size_t p = 0; p < processes; ++p) meeting.seconds[p] += times * ends[end_of(p)];
     }
     return meeting;
   }
@@ -190,6 +217,7 @@ class NetworkRun {
         timer_(network, options),
         clocks_(static_cast<std::size_t>(program.mesh.processes())),
         waited_(clocks_.size()),
+        busy_(clocks_.size()),
         use_(network) {
     if (program.mesh.processes() > network.processes())
       throw UsageError("simulate: the program is for " + std::to_string(program.mesh.processes()) +
@@ -197,18 +225,31 @@ class NetworkRun {
                        std::to_string(network.processes()) + "; give a larger network");
     if (!program.parts().empty())
       throw UsageError(
-          "simulate: the program has operators on parts of the mesh, whose times on a network are "
-          "not known yet; simulate each part's program by itself");
+          "simulate: the program has operators on parts of the mesh or in manual functions, whose "
+          "times on a network are "
+          "not known yet; simulate the plan of one part's function, made on a mesh of its own");
   }
 
   NetworkTimes take() {
     NetworkTimes times;
     for (int i = 0; i < program_.size(); ++i) {
+      const ProgramEntry& entry = program_.entry(i);
       const double before = latest(), exposed = least_waited();
-      run(*program_.entry(i).plan);
+      if (entry.meanwhile > 0) {  // it ends after as many others
+        const std::vector<double> clocks = clocks_, waited = waited_;
+        run(*entry.plan);
+        under_way_[i + entry.meanwhile].push_back(std::exchange(clocks_, clocks));
+        waited_ = waited;
+      } else {
+        run(*entry.plan);
+      }
+      for (const std::vector<double>& ends : under_way_[i]) wait_for(ends);
+      under_way_.erase(i);
       times.operators.push_back(
           {entry_name(program_, i), latest() - before, least_waited() - exposed});
     }
+    for (const auto& rest : under_way_)
+      for (const std::vector<double>& ends : rest.second) wait_for(ends);
     times.seconds = latest();
     times.exposed = least_waited();
     for (int link = 0; link < network_.links(); ++link) {
@@ -237,27 +278,36 @@ class NetworkRun {
       }
       auto& end = ends[static_cast<std::size_t>(action.meeting)];
       if (action.kind != TimedAction::Kind::wait)
-        end = ends_of(timed->meetings[static_cast<std::size_t>(action.meeting)]);
-      if (action.kind == TimedAction::Kind::start) continue;
-      for (std::size_t p = 0; p < clocks_.size(); ++p)
-        if (const double wait = end[p] - clocks_[p]; wait > 0) {
-          waited_[p] += wait;
-          clocks_[p] = end[p];
-        }
+        end = busy_ = ends_of(timed->meetings[static_cast<std::size_t>(action.meeting)]);
+      if (action.kind != TimedAction::Kind::start) wait_for(end);
     }
     for (std::size_t l = 0; l < use_.seconds.size(); ++l) {
       use_.seconds[l] += timed->use.seconds[l];
       use_.bytes[l] += timed->use.bytes[l];
     }
   }
+  void wait_for(const std::vector<double>& ends) {
+    for (std::size_t p = 0; p < clocks_.size(); ++p)
+      if (const double wait = ends[p] - clocks_[p]; wait > 0) {
+        waited_[p] += wait;
+        clocks_[p] = ends[p];
+      }
+  }
   std::vector<double> ends_of(const TimedMeeting& meeting) const {
-    std::vector<double> ends;
+    const auto ready = [&](int p) {
+      return std::max(clocks_[static_cast<std::size_t>(p)], busy_[static_cast<std::size_t>(p)]);
+    };
+    std::vector<double> begins(clocks_.size()), ends(clocks_.size());
     for (std::size_t p = 0; p < clocks_.size(); ++p) {
-      double begin = clocks_[p];
-      for (const int other : meeting.with[p])
-        begin = std::max(begin, clocks_[static_cast<std::size_t>(other)]);
-      ends.push_back(begin + meeting.seconds[p]);
+      const int own = static_cast<int>(p);
+      double& begin = begins[meeting.with.empty() ? static_cast<std::size_t>(meeting.group[p]) : p];
+      begin = std::max(begin, ready(own));
+      if (!meeting.with.empty())
+        for (const int other : meeting.with[p]) begin = std::max(begin, ready(other));
     }
+    for (std::size_t p = 0; p < clocks_.size(); ++p)
+      ends[p] = begins[meeting.with.empty() ? static_cast<std::size_t>(meeting.group[p]) : p] +
+                meeting.seconds[p];
     return ends;
   }
 
@@ -265,20 +315,16 @@ class NetworkRun {
   const Network& network_;
   PlanTimer timer_;
   std::vector<double> clocks_, waited_;  ///< of each process
+  std::vector<double> busy_;             ///< until when its last call is under way
+  std::map<int, std::vector<std::vector<double>>>
+      under_way_;  ///< ends, by the last operator meanwhile
   LinkUse use_;
   std::map<const Plan*, std::unique_ptr<TimedPlan>> known_;
 };
 
 /// Returns "12.5 us".
 inline std::string seconds_text(double seconds) {
-  const char* unit = seconds < 1e-6 ? " ns" : seconds < 1e-3 ? " us" : seconds < 1 ? " ms" : " s";
-  const double amount = seconds < 1e-6   ? seconds * 1e9
-                        : seconds < 1e-3 ? seconds * 1e6
-                        : seconds < 1    ? seconds * 1e3
-                                         : seconds;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g%s", amount, unit);
-  return text;
+  return time_text(static_cast<std::int64_t>(std::min(seconds, 9e6) * 1e12));
 }
 }  // namespace detail
 
