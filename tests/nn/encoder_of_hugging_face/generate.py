@@ -15,7 +15,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, EsmConfig, EsmForMaskedLM
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "examples", "protein_encoder"))
+sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "examples", folder) for folder in ("protein_encoder", "support")]
 import names  # noqa: E402
 import torch_file  # noqa: E402
 
