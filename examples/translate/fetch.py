@@ -36,7 +36,7 @@ WHEELS = [
     Source(Wheel("homeassistant", "2026.11.0", "7ca5fbde9dea879ac7723949fc84347aac5182e6309c357b2e4973fd391b00f7", 67607712,
                  "Apache-2.0")),
     Source(Wheel("pretix", "2026.8.0", "a78932e698778d873530d67f25a57c28d1c09b1bfb1a22ec817c00d90397db85", 39528456,
-                 "AGPL-3.0-only with additional terms")),
+                 "Apache-2.0 (its locale/)")),
     Source(Wheel("indico", "3.2.9", "194d2e31ccaabd2b9af7809e67d60d942faee35a6b4de36f0c2c280a32ed84c3", 30004029, "MIT")),
     Source(Wheel("gramps", "6.0.8", "56f03bcb643320eb9f9892d4c3f8bbe7c4c4d2e4c71e56f598584af24561ec1c", 17077316,
                  "GPL-2.0-or-later"), accelerator="_"),
@@ -52,7 +52,7 @@ DEBIAN = [
     Source(DebianPackage("freeciv-data", "3.0.6-1+deb12u1", "278bed022b87408ca9923aa727bef3d6c97875c811723e93ff95dded1b9b76b2",
                          20085120, "GPL-2.0-or-later"), accelerator="&"),
     Source(DebianPackage("gnucash-common", "1:4.13-1", "8477b415856eb671125ee63ac6a4ee1d23efeca3de6e55e5a14c6ebb32642b31", 5194912,
-                         "GPL-2.0-or-later"), accelerator="_"),
+                         "GPL-2.0-only OR GPL-3.0-only"), accelerator="_"),
     Source(DebianPackage("aptitude-common", "0.8.13-5", "3310ec70a514fbebd7082059d5cebf97e82485abfcb13c9ad21858e09abadc36", 1777280,
                          "GPL-2.0-or-later")),
 ]

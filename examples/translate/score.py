@@ -118,15 +118,20 @@ def figure(order, amounts, gained):
     low, high = (step * (min(values) // step), -step * (-max(values) // step))
     high = max(high, low + step)
     left, top, width, tall = 64, 24, max(420, 44 * len(order)), 300
-    def x(i): return left + width * (i + 0.5) / len(order)
-    def y(value): return top + tall * (high - value) / (high - low)
+
+    def x(i):
+        return left + width * (i + 0.5) / len(order)
+
+    def y(value):
+        return top + tall * (high - value) / (high - low)
+
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 170}" height="{top + tall + 84}" font-family="sans-serif" '
            f'font-size="13">', '<rect width="100%" height="100%" fill="white"/>']
-    level = low
-    while level <= high + step / 2:
-        out.append(f'<path d="M{left} {y(level):.1f}h{width}" stroke="{"#000" if abs(level) < step / 2 else "#ddd"}"/>'
-                   f'<text x="{left - 8}" y="{y(level) + 4:.1f}" text-anchor="end">{html.escape(f"{level:+.4g}" if abs(level) > step / 2 else "0")}</text>')
-        level += step
+    for number in range(round((high - low) / step) + 1):
+        level = low + number * step
+        at_zero = abs(level) < step / 2
+        out.append(f'<path d="M{left} {y(level):.1f}h{width}" stroke="{"#000" if at_zero else "#ddd"}"/>'
+                   f'<text x="{left - 8}" y="{y(level) + 4:.1f}" text-anchor="end">{"0" if at_zero else f"{level:+.4g}"}</text>')
     for i, language in enumerate(order):
         out.append(f'<text x="{x(i):.1f}" y="{top + tall + 20}" text-anchor="middle">{html.escape(language)}</text>'
                    f'<text x="{x(i):.1f}" y="{top + tall + 36}" text-anchor="middle" font-size="10" fill="#555">'
