@@ -29,6 +29,7 @@ from fetch import default_folder  # noqa: E402
 from sentences import MOST_PLACEHOLDERS, mark  # noqa: E402
 
 PADDING, UNKNOWN, BEGIN, END = range(4)
+THREADS = 4  # another number adds in another order, and makes other subwords
 LENGTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
 # From much text to little, of several families and scripts.
 LANGUAGES = "es de fr hu cs tr nl ru ja fi he ro is eu cy lb".split()
@@ -54,7 +55,7 @@ def trained(path, texts, size, rule):
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(texts), model_prefix=path, vocab_size=size, model_type="unigram", character_coverage=0.9995,
             byte_fallback=True, normalization_rule_name=rule, user_defined_symbols=[mark(i + 1) for i in range(MOST_PLACEHOLDERS)],
-            pad_id=PADDING, unk_id=UNKNOWN, bos_id=BEGIN, eos_id=END, num_threads=os.cpu_count() or 1, minloglevel=2,
+            pad_id=PADDING, unk_id=UNKNOWN, bos_id=BEGIN, eos_id=END, num_threads=THREADS, minloglevel=2,
             remove_extra_whitespaces=rule != "identity", max_sentence_length=1 << 16)
     except RuntimeError as fault:
         raise Refused(f"SentencePiece makes no {size} subwords of {len(texts)} sentences: {fault}; ask for fewer, or give it more "
