@@ -284,6 +284,34 @@ TEST_CASE("links and hosts that there are not are errors") {
                        UsageError);
 }
 
+TEST_CASE("on a torus an all-to-all grows as the root of the processes, an all-reduce hardly") {
+  // GShard, section 5.2 and Figure 9: as much data on each process, 16 to 2,048 of them.
+  const auto seconds = [](int side, Index rows, Index columns, const Sharding& from,
+                          const Sharding& to) {
+    Program program;
+    program.mesh = {side * side};
+    const TensorDesc desc{DType::f32, {rows, columns}, from};
+    program.record(entry_of(
+        std::make_shared<Plan>(detail::plan_reshard(desc, to, program.mesh, 0, PlanOptions{}))));
+    return simulate(program, Network::torus({side, side}, {70e9, 0}), {.computes = false}).seconds;
+  };
+  const Sharding whole{{}, {}};
+  double all_to_all = 0, all_reduce = 0;
+  for (const int side : {4, 8, 16}) {
+    const double moved =
+        seconds(side, 16 * side * side, 1 << 15, Sharding{{0}, {}}, Sharding{{}, {0}});
+    const double summed =
+        seconds(side, 512, 1024, whole.with_partial(AxisSet{0}, Reduction::sum), whole);
+    if (side > 4) {
+      CHECK(moved / all_to_all > 1.6);
+      CHECK(moved / all_to_all < 2.1);
+      CHECK(summed / all_reduce < 1.4);
+    }
+    all_to_all = moved;
+    all_reduce = summed;
+  }
+}
+
 TEST_CASE("what does not fit a network is an error, and the slowest link is named") {
   Program program;
   program.mesh = {8, 8};
