@@ -45,7 +45,6 @@
 #include <tessera/program/explain.hpp>
 #include <tessera/program/explain_work.hpp>
 #include <tessera/program/like.hpp>
-#include <tessera/program/network/timing.hpp>
 #include <tessera/program/on_process.hpp>
 #include <tessera/program/over_processes.hpp>
 #include <tessera/program/overruled.hpp>

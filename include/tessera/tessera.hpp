@@ -89,7 +89,6 @@
 #include <tessera/plan.hpp>
 #include <tessera/program/contract.hpp>
 #include <tessera/program/diff.hpp>
-#include <tessera/program/network/timing.hpp>
 #include <tessera/program/simulation.hpp>
 #include <tessera/program/timeline.hpp>
 #include <tessera/run/calibrate.hpp>
@@ -109,4 +108,5 @@
 #include <tessera/op/compile.hpp>
 #include <tessera/op/rows/variance.hpp>
 #include <tessera/pipeline.hpp>
+#include <tessera/program/network/timing.hpp>
 #endif

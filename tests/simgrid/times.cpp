@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <tessera/nn.hpp>
+#include <tessera/program/network/timing.hpp>
 #include <tessera/tessera.hpp>
 
 namespace grid {
