@@ -13,8 +13,10 @@ template <class U> struct Heads {
                                         logical::head_dim>;
   Q q;
   K k, v;
-  static constexpr auto fields = Fields<&Heads::q, &Heads::k, &Heads::v>{};
+  std::optional<RelativeBias<U>> bias = {};
+  static constexpr auto fields = Fields<&Heads::q, &Heads::k, &Heads::v, &Heads::bias>{};
 };
+constexpr Index buckets = 6, farthest = 5;
 constexpr Index texts = 3, places = 5, groups = 2, repeats = 2, elements = 4;
 
 /// Whether a key is valid: of text 1 all but the first two are not, of text 2 none is.
@@ -37,10 +39,26 @@ template <class T> struct Numbers {
   }
 };
 
-/// The heads, and the gradients of a sum of them with weights, by loops in double.
+/// The bucket of a key that comes so far after the query.
+Index bucket_of(Index after, bool causal) {
+  const Index own = causal ? buckets : buckets / 2, exact = own / 2, n = std::abs(after);
+  const Index begin = !causal && after > 0 ? own : 0;
+  if (causal && after > 0) return 0;
+  if (n < exact) return begin + n;
+  const double share =
+      std::log(double(n) / double(exact)) / std::log(double(farthest) / double(exact));
+  return begin + std::min(exact + static_cast<Index>(share * double(own - exact)), own - 1);
+}
+
+/// The heads, and the gradients of a sum of them with weights, by loops in double; in[3], if there
+/// is one, is a relative bias.
 std::vector<double> by_loops(const Values& in, const std::vector<double>& weights,
                              const AttentionOptions& options) {
-  std::vector<double> y(in[0].size()), dq(in[0].size()), dk(in[1].size()), dv(in[2].size());
+  std::vector<double> y(in[0].size()), dq(in[0].size()), dk(in[1].size()), dv(in[2].size()),
+      dz(in.size() > 3 ? in[3].size() : 0);
+  const auto place_of_bias = [&](Index after, Index g, Index r) {
+    return std::size_t((bucket_of(after, options.causal) * groups + g) * repeats + r);
+  };
   const auto at = [](Index b, Index s, Index g, Index r) {
     return std::size_t((((b * places + s) * groups + g) * repeats + r) * elements);
   };
@@ -62,6 +80,7 @@ std::vector<double> by_loops(const Values& in, const std::vector<double>& weight
             double score = 0;
             for (std::size_t d = 0; d < elements; ++d)
               score += in[0][q + d] * in[1][key(b, t, g) + d];
+            if (!dz.empty()) score += in[3][place_of_bias(after, g, r)];
             seen.emplace_back(t, std::exp(score));
             total += std::exp(score);
           }
@@ -79,13 +98,15 @@ std::vector<double> by_loops(const Values& in, const std::vector<double>& weight
               slope += in[2][k + d] * weights[q + d];
               dv[k + d] += weight * weights[q + d];
             }
+            if (!dz.empty())
+              dz[place_of_bias(t - s - options.first, g, r)] += weight * (slope - mean);
             for (std::size_t d = 0; d < elements; ++d) {
               dq[q + d] += weight * (slope - mean) * in[1][k + d];
               dk[k + d] += weight * (slope - mean) * in[0][q + d];
             }
           }
         }
-  for (const auto* part : {&dq, &dk, &dv}) y.insert(y.end(), part->begin(), part->end());
+  for (const auto* part : {&dq, &dk, &dv, &dz}) y.insert(y.end(), part->begin(), part->end());
   return y;
 }
 
@@ -105,20 +126,26 @@ const AttentionOptions ways[] = {
     {.first = 9, .window = 2, .block = 2},
 };
 
-template <class T, class R> void check_attention(const ProcessMesh<Grid>& mesh, double masked) {
+template <class T, class R>
+void check_attention(const ProcessMesh<Grid>& mesh, double masked, bool biased) {
   using U = Under<T, Grid, R>;
   using H = Heads<U>;
   using Mask = typename U::template Of<bool, logical::batch, logical::sequence>;
-  const auto numbers = [&](double other, const AttentionOptions& options) {
+  const auto numbers = [&](double other, AttentionOptions options) {
+    options.farthest = farthest;
     const Extents queries{texts, places, groups, repeats, elements},
         keys{texts, places, groups, elements};
-    const H given{from_function<typename H::Q>(mesh, queries, Numbers<T>{other, 1}),
-                  from_function<typename H::K>(mesh, keys, Numbers<T>{other, 2}),
-                  from_function<typename H::K>(mesh, keys, Numbers<T>{other, 3})};
+    H given{from_function<typename H::Q>(mesh, queries, Numbers<T>{other, 1}),
+            from_function<typename H::K>(mesh, keys, Numbers<T>{other, 2}),
+            from_function<typename H::K>(mesh, keys, Numbers<T>{other, 3})};
+    if (biased)
+      given.bias = RelativeBias<U>{from_function<typename RelativeBias<U>::Table>(
+          mesh, {buckets, groups, repeats}, Numbers<T>{0, 5})};
     const auto valid = from_function<Mask>(mesh, {texts, places}, Valid{});
     const auto weights = from_function<typename H::Q>(mesh, queries, Numbers<T>{0, 4});
     const auto [loss, made] = value_and_grad([&](const H& x) {
-      const auto y = blocked_attention(x.q, x.k, x.v, options, valid);
+      const auto y = x.bias ? blocked_attention(x.q, x.k, x.v, options, valid, *x.bias)
+                            : blocked_attention(x.q, x.k, x.v, options, valid);
       return std::tuple(sum(cast<double>(y) * cast<double>(weights)), y);
     })(given);
     std::vector<double> all, expected;
@@ -132,8 +159,10 @@ template <class T, class R> void check_attention(const ProcessMesh<Grid>& mesh, 
   for (const AttentionOptions& options : ways) {
     const auto [spoilt, unused] = numbers(masked, options);
     const auto [made, expected] = numbers(0.25, options);
+    CAPTURE(biased);
     CAPTURE(options.causal);
     CAPTURE(options.first);
+    CAPTURE(options.window);
     CAPTURE(options.block);
     CHECK(spoilt == made);
     const double bound = std::is_same_v<T, bfloat16> ? 6e-2 : std::is_same_v<T, half> ? 1e-2 : 1e-5;
@@ -145,11 +174,12 @@ template <class T, class R> void check_attention(const ProcessMesh<Grid>& mesh, 
 TEST_CASE("masked keys and values may be anything, in every way of attention") {
   const auto all_types = []<class R>(std::type_identity<R>, int rows, int columns) {
     on_mesh(rows, columns, [](const ProcessMesh<Grid>& mesh) {
-      for (const double masked : {double(NAN), double(INFINITY), 3e38}) {
-        check_attention<float, R>(mesh, masked);
-        check_attention<half, R>(mesh, masked);
-        check_attention<bfloat16, R>(mesh, masked);
-      }
+      for (const double masked : {double(NAN), double(INFINITY), 3e38})
+        for (const bool biased : {false, true}) {
+          check_attention<float, R>(mesh, masked, biased);
+          check_attention<half, R>(mesh, masked, biased);
+          check_attention<bfloat16, R>(mesh, masked, biased);
+        }
     });
   };
   all_types(std::type_identity<SequenceSplit<data, model>>{}, 2, 2);

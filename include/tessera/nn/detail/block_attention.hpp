@@ -244,12 +244,9 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
   }
   /// Adds a gradient to the sum, which is in float for half types and may have fewer keys.
   void add(DynamicTensor& to, const DynamicTensor& x) const {
-    const std::string_view all = x.extents().size() == 3   ? "zgr,zgr->zgr"
-                                 : x.extents().size() == 4 ? "btgd,btgd->btgd"
-                                                           : "bsgrd,bsgrd->bsgrd";
     const DynamicTensor more = converted<C, S>(x, where_);
-    to = to.defined() ? block_map<C, C, C>(all, fn::Add{}, x.sharding(), where_,
-                                           grown(to, x.extents()[1]), more)
+    to = to.defined() ? block_map<C, C, C>(each_element(x.extents().size()).of_two, fn::Add{},
+                                           x.sharding(), where_, grown(to, x.extents()[1]), more)
                       : more;
   }
   DynamicTensor placed(const DynamicTensor& x, const Sharding& to) const {

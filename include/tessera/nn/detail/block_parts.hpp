@@ -121,13 +121,23 @@ DynamicTensor placed_map(std::string_view equation, const F& f, Where where, con
                             {.kernel = IndexRunner<R, F, R, X...>::kernel(placed)}}));
 }
 
+/// The equations of a function of each element, of one tensor and of two.
+struct EachElement {
+  std::string_view of_one, of_two;
+};
+/// Returns those of a bias's table, of keys, or of queries: tensors of so many dimensions.
+inline EachElement each_element(std::size_t rank) {
+  if (rank == 3) return {"zgr->zgr", "zgr,zgr->zgr"};
+  if (rank == 4) return {"btgd->btgd", "btgd,btgd->btgd"};
+  return {"bsgrd->bsgrd", "bsgrd,bsgrd->bsgrd"};
+}
 /// Returns the tensor in another element type.
 template <class To, class From> DynamicTensor converted(const DynamicTensor& x, Where where) {
   if constexpr (std::is_same_v<To, From>) {
     return x;
   } else {
-    const std::string_view all = x.extents().size() == 4 ? "btgd->btgd" : "bsgrd->bsgrd";
-    return block_map<To, From>(all, fn::Cast<To>{}, x.sharding(), where, x);
+    return block_map<To, From>(each_element(x.extents().size()).of_one, fn::Cast<To>{},
+                               x.sharding(), where, x);
   }
 }
 /// Returns the weights of queries s and keys t without those that are dropped; `all` are the
