@@ -15,6 +15,8 @@
 #include <tessera/grad.hpp>
 #include <tessera/tessera.hpp>
 
+#include "support/larger.hpp"
+
 namespace gradient_test {
 using namespace tessera;
 using Dynamic = std::vector<DynamicTensor>;
@@ -348,7 +350,7 @@ inline Sharding random_sharding(int rank, std::mt19937& random) {
 inline double worst_difference(const std::vector<double>& got, const std::vector<double>& wanted) {
   double worst = 0;
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    worst = std::max(worst, std::fabs(got[i] - wanted[i]) / (1 + std::fabs(wanted[i])));
+    worst = support::larger(worst, std::fabs(got[i] - wanted[i]) / (1 + std::fabs(wanted[i])));
   return worst;
 }
 

@@ -193,7 +193,7 @@ template <class F> void for_expert_rules(const F& check) {
 double apart(const Values& a, const Values& b) {
   double most = a.size() == b.size() ? 0 : INFINITY;
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
-    most = std::max(most, worst(a[i], b[i]));
+    most = support::larger(most, worst(a[i], b[i]));
   return most;
 }
 }  // namespace

@@ -21,6 +21,7 @@
 #include <tessera/tessera.hpp>
 
 #include "support/grid.hpp"
+#include "support/larger.hpp"
 #include "support/nudge.hpp"
 
 namespace nn_test {
@@ -74,10 +75,8 @@ template <class Tree> Values values_of(const Tree& tree) {
 }
 inline double worst(const std::vector<double>& a, const std::vector<double>& b) {
   double most = a.size() == b.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    const double d = std::fabs(a[i] - b[i]) / (1 + std::fabs(b[i]));
-    if (!(d <= most)) most = d;
-  }
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
+    most = support::larger(most, std::fabs(a[i] - b[i]) / (1 + std::fabs(b[i])));
   return most;
 }
 

@@ -14,6 +14,8 @@
 #include <tessera/nn.hpp>
 #include <tessera/tessera.hpp>
 
+#include "support/larger.hpp"
+
 using namespace tessera;
 
 namespace {
@@ -61,7 +63,8 @@ double worst_of(const DynamicMesh& mesh, const Case& c, const Rule& rule,
     for (std::size_t k = 0; k < 2; ++k) {
       const auto got = to_host<double>(weights[k]).values, want = to_host<double>(wanted[k]).values;
       for (std::size_t i = 0; i < got.size(); ++i)
-        worst = std::max(worst, std::abs(got[i] - want[i]) / std::max(1.0, std::abs(want[i])));
+        worst =
+            support::larger(worst, std::abs(got[i] - want[i]) / std::max(1.0, std::abs(want[i])));
     }
   }
   return worst;

@@ -118,7 +118,7 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
   if (a.size() != b.size()) return INFINITY;
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
-    if (const double d = std::abs(a[i] - b[i]); !(d <= largest)) largest = d;  // NaN is large
+    largest = support::larger(largest, std::abs(a[i] - b[i]));
   return largest;
 }
 
@@ -157,7 +157,7 @@ TEST_CASE(
     CHECK(alone.losses[19] < alone.losses[0]);
     double worst = 0, least = alone.margin;
     const auto compare = [&](const Steps& split) {
-      worst = std::max(worst, largest_difference(split.losses, alone.losses));
+      worst = support::larger(worst, largest_difference(split.losses, alone.losses));
       least = std::min(least, split.margin);
     };
     compare(steps_on<by::Batch>(2, 1, rule, Kind::sharded));

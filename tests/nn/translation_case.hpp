@@ -121,10 +121,8 @@ inline double farthest_apart(const Values& a, const Values& b) {
     double largest = 1;
     for (const double x : b[i]) largest = std::max(largest, std::fabs(x));
     if (a[i].size() != b[i].size()) return INFINITY;
-    for (std::size_t k = 0; k < a[i].size(); ++k) {
-      const double d = std::fabs(a[i][k] - b[i][k]) / largest;
-      if (!(d <= most)) most = d;
-    }
+    for (std::size_t k = 0; k < a[i].size(); ++k)
+      most = support::larger(most, std::fabs(a[i][k] - b[i][k]) / largest);
   }
   return most;
 }

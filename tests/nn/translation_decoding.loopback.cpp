@@ -56,7 +56,7 @@ double read_on(const TranslationCase<R>& c, const ProcessMesh<Grid>& mesh,
     for (Index b = 0; b < c.batch; ++b)
       for (Index i = 0; i < count; ++i)
         for (Index v = 0; v < scores.extents[2]; ++v)
-          far = std::max(far, std::fabs(scores(b, i, v) - whole(b, from + i, v)));
+          far = support::larger(far, std::fabs(scores(b, i, v) - whole(b, from + i, v)));
     from += count;
   }
   return far;

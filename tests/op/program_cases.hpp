@@ -23,6 +23,7 @@
 #include <tessera/tessera.hpp>
 
 #include "support/enumerate.hpp"
+#include "support/larger.hpp"
 #include "support/observer.hpp"
 
 namespace support {
@@ -394,7 +395,9 @@ inline double apart(const HostTensor<double>& x, const HostTensor<double>& y) {
   double most = 0, by = 0;
   for (std::size_t i = 0; i < x.values.size(); ++i) {
     most = std::max(most, std::abs(y.values[i]));
-    by = std::max(by, std::abs(x.values[i] - y.values[i]));
+    const bool none = std::isnan(x.values[i]) && std::isnan(y.values[i]);
+    if (!none && x.values[i] != y.values[i])
+      by = support::larger(by, std::abs(x.values[i] - y.values[i]));
   }
   return by == 0 ? 0 : by / most;
 }

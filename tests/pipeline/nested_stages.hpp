@@ -20,6 +20,8 @@
 #include <tessera/pipeline/shifted.hpp>
 #include <tessera/tessera.hpp>
 
+#include "support/larger.hpp"
+
 namespace nested_test {
 using namespace tessera;
 
@@ -187,7 +189,7 @@ inline double apart(const std::vector<double>& a, const std::vector<double>& b) 
   if (a.size() != b.size() || a.empty()) return INFINITY;
   double most = 0, scale = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (const double d = std::abs(a[i] - b[i]); !(d <= most)) most = d;
+    most = support::larger(most, std::abs(a[i] - b[i]));
     scale = std::max(scale, std::abs(b[i]));
   }
   return most / scale;

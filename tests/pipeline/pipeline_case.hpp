@@ -17,6 +17,7 @@
 #include <tessera/tessera.hpp>
 
 #include "op/cases.hpp"
+#include "support/larger.hpp"
 
 namespace support {
 using namespace tessera;
@@ -99,8 +100,8 @@ template <class X> double largest_difference(const X& a, const X& b, double scal
   const auto x = to_host(a), y = to_host(b);
   for (std::size_t i = 0; i < x.values.size(); ++i) {
     scale = std::max(scale, std::abs(static_cast<double>(y.values[i])));
-    most = std::max(most,
-                    std::abs(static_cast<double>(x.values[i]) - static_cast<double>(y.values[i])));
+    most = support::larger(
+        most, std::abs(static_cast<double>(x.values[i]) - static_cast<double>(y.values[i])));
   }
   return scale == 0 ? most : most / scale;
 }

@@ -20,6 +20,7 @@
 #include <tessera/pipeline.hpp>
 
 #include "op/texts_of.hpp"
+#include "support/larger.hpp"
 
 namespace support {
 using namespace tessera;
@@ -40,13 +41,12 @@ template <class Tree> double apart_on(const MeshCore& own, const Tree& x, const 
         if (a.core().mesh().get() != &own) return;
         const auto u = to_host(a), v = to_host(b);
         for (std::size_t i = 0; i < u.values.size(); ++i) {
-          const double d = std::abs(u.values[i] - v.values[i]);
-          if (!(d <= most)) most = d;
+          most = support::larger(most, std::abs(u.values[i] - v.values[i]));
           scale = std::max(scale, std::abs(static_cast<double>(v.values[i])));
         }
       },
       x, y);
-  return std::isnan(most) ? INFINITY : most / scale;
+  return most / scale;
 }
 
 /// Takes `steps` steps both ways; says which loss, gradient or weight differs by more than
