@@ -92,7 +92,7 @@ struct ShareOfGates {
   }
   template <int I, class T> KOKKOS_FORCEINLINE_FUNCTION T derivative(T gate, T sum) const {
     if (sum == T(0)) return T(0);
-    return I == 0 ? T(1) / sum : -gate / (sum * sum);
+    return I == 0 ? T(1) / sum : -(gate / sum) / sum;
   }
 };
 /// scale c m / n^2 of a group's n tokens, c first choices of an expert and sum m of its gates.
