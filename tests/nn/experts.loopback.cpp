@@ -30,6 +30,13 @@ const std::vector<Shape>& shapes() {
       {"dropless, all", 3, 3, 4, 4, 3, {.k = 4, .capacity_factor = 0, .texts = 3}},
       {"dropless, one token", 1, 1, 3, 5, 2, {.k = 2, .capacity_factor = 0}, false},
       {"dropless, counted", 7, 4, 4, 6, 3, {.k = 2, .capacity_factor = 0, .counted = true}},
+      {"counted, drawn",
+       3,
+       7,
+       4,
+       6,
+       2,
+       {.k = 2, .capacity_factor = 0, .counted = true, .draw = RoutingDraw{5, 2}}},
       {"counted, one far",
        5,
        6,
@@ -332,6 +339,40 @@ TEST_CASE("a layer of experts compiles, and what it sends is planned; counted it
     const auto bound = sent();
     run.n.options.counted = true;
     CHECK(2 * sent() < bound);
+  });
+}
+
+TEST_CASE("a holder has no more places than a token's experts there could need") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    const auto sent = [&](Index k) {
+      const Run<ExpertParallel<BothAxes>> run(mesh,
+                                              {"", 4, 3, 4, 4, 3, {.k = k, .capacity_factor = 0}});
+      mesh.ledger().reset();
+      (void)run.made(run.x, run.layer);
+      return mesh.ledger().payload_bytes(Collective::all_to_all);
+    };
+    const Index of_one = sent(1);
+    CHECK(of_one > 0);
+    CHECK(sent(4) == of_one);  // an expert for each holder
+  });
+}
+
+TEST_CASE("weights of gates whose squares are 0 have the gradients of doubles") {
+  on_mesh(1, 1, [](const ProcessMesh<Grid>& mesh) {
+    const auto gradient = [&]<class T>(T) {
+      using Logits = ShardedTensor<T, Grid, P<_, _, _>>;
+      const auto logits = from_host<Logits>(mesh, {1, 1, 4}, std::vector<T>{0, -55, -56, -57});
+      const auto bias =
+          from_host<ShardedTensor<T, Grid, P<_>>>(mesh, {4}, std::vector<T>{-2, 1, 1, 0});
+      const auto by = value_and_grad([&](const Logits& x) {
+                        return sum(square(top_k_gating(x, {.k = 2}, AllValid{}, bias).weights));
+                      })(logits)
+                          .gradient;
+      return to_host(cast<double>(by)).values;
+    };
+    const auto exact = gradient(double{});
+    CHECK(std::fabs(exact[1]) > 0.1);
+    CHECK(worst(gradient(float{}), exact) < 1e-5);
   });
 }
 

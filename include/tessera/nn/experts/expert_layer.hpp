@@ -11,8 +11,8 @@
 ///     const auto all = expert_layer(layer, x, {.k = 2, .capacity_factor = 0, .counted = true});   // nothing is dropped
 ///
 /// Laws: equals plain loops over tokens, for every mesh and all rules; the output of a token that
-/// no expert got is 0; of a capacity_factor of 0 nothing is dropped, and a token's output depends
-/// on no other token. Errors: those of the operators that it is made of.
+/// no expert got is 0; of a capacity_factor of 0 nothing is dropped but what is not drawn, and
+/// a token's output depends on no other token. Errors: those of the operators that it is made of.
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -104,7 +104,7 @@ ExpertOutput<X> run_experts(const Experts<U>& layer, const X& x, const ExpertOpt
                : top_k_gating(logits, how, valid, NoChoiceBias{}, where);
   });
   ExpertOutput<X> to;
-  to.output = dropless ? by_sorted_rows(layer, x, gating, options.counted, activation, where)
+  to.output = dropless ? by_sorted_rows(layer, x, gating, options, activation, where)
                        : by_places(layer, x, gating, activation, where);
   to.balance_loss = gating.balance_loss;
   to.z_loss = gating.z_loss;
@@ -119,11 +119,16 @@ ExpertOutput<X> run_experts(const Experts<U>& layer, const X& x, const ExpertOpt
 /// Returns what the experts make of tokens x, (batch, sequence, embed), like x: expert e makes
 /// activation(v in[e]) out[e] of a row v, and a token the sum of those of its experts by their
 /// weights. `valid`, if given, is (batch, sequence), bool; tokens that are not valid go nowhere,
-/// get 0, and may be anything. Memory: of the buffers, (experts, groups, places, embed).
-/// Communication: as mixture_of_experts: where batch and experts are split over the same axes an
-/// all-to-all of the buffers before the experts and one after, nothing else but numbers. Collective
-/// over the mesh. Throws ShapeError when extents disagree or options.texts does not divide the
-/// batch, UsageError as top_k_gating and expert_capacity. Source: GShard, Algorithm 2.
+/// get 0, and may be anything. Memory: the numbers of choices, (groups, tokens, choices of a token,
+/// experts), int32, by which they have ranks; with a capacity the buffers, (experts, groups,
+/// places, embed), and their hidden rows; with a capacity_factor of 0 the rows and weights of
+/// nn/experts/detail/dropless.hpp. Communication: as mixture_of_experts: where batch and experts
+/// are split over the same axes an all-to-all of the buffers, all their places, before the experts
+/// and one after, nothing else but numbers; with a capacity_factor of 0 of rows, with their
+/// experts' numbers, and where options.counted the loads to the host. Groups of texts that do not
+/// fit a process's part of the batch are moved before, and their outputs after. Collective over the
+/// mesh. Throws ShapeError when extents disagree or options.texts does not divide the batch,
+/// UsageError as top_k_gating and expert_capacity. Source: GShard, Algorithm 2.
 template <class U, TypedTensor X, class F = fn::Relu, class V = AllValid>
 ExpertOutput<X> expert_layer(const Experts<U>& layer, const X& x, const ExpertOptions& options = {},
                              const F& activation = {}, const V& valid = {},

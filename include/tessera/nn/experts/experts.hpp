@@ -16,7 +16,8 @@
 
 namespace tessera {
 
-/// choice_bias: experts are chosen by gates plus a bias, which no gradient changes (balanced_bias).
+/// choice_bias: experts are chosen by gates plus a bias, which no gradient changes (balanced_bias);
+/// rules with a decay of weights (AdamW) shrink it as any other.
 struct ExpertSizes {
   Index embed = 0, experts = 1, hidden = 0;
   bool choice_bias = false;
@@ -53,7 +54,8 @@ template <class U> struct Experts {
 struct ExpertOptions {
   Index k = 2;  ///< experts of a token
   /// Places of an expert for a group of S tokens: ceil(k S f / E), and at least one; 0: nothing is
-  /// dropped, and rows lie sorted by expert (nn/experts/detail/dropless.hpp).
+  /// dropped but what `draw` leaves out, and rows lie sorted by expert
+  /// (nn/experts/detail/dropless.hpp).
   double capacity_factor = 1;
   /// Where nothing is dropped, whether the host waits for the loads, so that no more is sent and
   /// computed than they ask for; else there is room for any. A function that is compiled, or on

@@ -5,13 +5,16 @@
 /// tiles of which each belongs to one expert, so that the products are those of the rows there are,
 /// and of at most a tile more for each expert.
 ///
-///     const X y = by_sorted_rows(layer, x, gating, false, fn::Relu{}, where);
+///     const X y = by_sorted_rows(layer, x, gating, options, fn::Relu{}, where);
 ///
 /// A choice of a token goes to the holder of its expert: the part of the axes that split experts
-/// where that lies. A holder has `rows` places for each group: at most as many as a group has
-/// choices. An all-to-all brings rows and their experts' numbers; the holder puts the rows where
-/// the tiles of their experts are, and the way back is the same the other way. The last tiles may
-/// have no rows.
+/// where that lies. A holder has `rows` places for each group, all of which are sent, and tiles for
+/// them, all of which are computed: as many as the host has counted at the fullest holder, or,
+/// where it does not count, as many as tokens could go there: each has no more choices there than
+/// the holder has experts. Of D holders these are up to D times the choices that there are, and the
+/// tiles have up to twice as many rows as places. An all-to-all brings rows and their experts'
+/// numbers; the holder puts the rows where the tiles of their experts are, and the way back is the
+/// same the other way. The last tiles may have no rows.
 ///
 /// Source: Gale et al., "MegaBlocks" (2022), with tiles in place of block-sparse products.
 #include <algorithm>
@@ -35,6 +38,14 @@ namespace fn {
 struct NumberFromSum {
   static constexpr std::string_view name = "number of a place";
   KOKKOS_FUNCTION std::int64_t operator()(std::int64_t sum) const { return sum - 1; }
+};
+/// A choice that has a place; of an expert that there is not, for others.
+struct ChoiceIfSent {
+  static constexpr std::string_view name = "sent";
+  Index experts;
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t expert, std::int64_t position) const {
+    return position < 0 ? experts : expert;
+  }
 };
 /// The holder of an expert; one that there is not, for none.
 struct HolderOf {
@@ -120,10 +131,10 @@ struct SortedSizes {
     tile = ceil_div(all, experts);
     tiles = min_of(all, all / tile + experts);
   }
-  /// Sets room for so many choices of a group, wherever they go.
+  /// Sets room for so many choices of a group at each holder.
   void hold_all(Index choices) { hold(choices, groups * choices); }
-  /// Sets room for the choices that there are of each group for each holder, (G, D) row-major,
-  /// rounded up by a sixteenth of `choices`, so that few plans are made.
+  /// Sets room for the choices that there are of each group for each holder, (G, D) row-major, at
+  /// most `choices`, rounded up by a sixteenth of that, so that few plans are made.
   void hold(const std::vector<std::int64_t>& counts, Index choices) {
     const Index step = max_of(choices / 16, Index{1});
     Index most = 0, most_of_part = 0;
@@ -207,7 +218,7 @@ auto at_holders(const W& weights, const SortedSizes& n, Where where) {
 /// Returns what the experts make of tokens x, (G, S, M), by such a gating.
 template <class U, class X, class Logits, class F>
 X by_sorted_rows(const Experts<U>& layer, const X& x, const TopKGating<Logits>& gating,
-                 bool counted, const F& activation, Where where) {
+                 const ExpertOptions& options, const F& activation, Where where) {
   using At = AtHolders<X, decltype(layer.in)>;
   using Ids = typename At::template Spec<typename At::Ids>;
   using HeldRows = typename At::template Spec<typename At::HeldRows>;
@@ -215,19 +226,24 @@ X by_sorted_rows(const Experts<U>& layer, const X& x, const TopKGating<Logits>& 
   using AllRows = SpecOfDims<X, -1, 0, -1, 2>;
   using AllIds = SpecOfDims<X, -1, 0, -1>;
   const MeshShape& mesh = x.core().mesh()->shape();
-  const Index groups = x.extent(0), experts = layer.gate.extent(1), k = gating.experts.extent(2),
-              choices = x.extent(1) * k;
+  const Index groups = x.extent(0), experts = layer.gate.extent(1), k = gating.experts.extent(2);
   SortedSizes n{};
   n.holders = mesh.group_size(At::d.set());
   n.experts = ceil_div(experts, n.holders);
   n.parts = mesh.group_size(At::q.set());
   n.groups = ceil_div(groups, n.parts);
+  const Index choices = x.extent(1) * min_of(k, n.experts);  // of a group at one holder, at most
 
+  typename TopKGating<Logits>::Choices chosen = gating.experts;
+  if (options.draw)  // which may leave choices out; else all have a place
+    chosen =
+        map<"gsk,gsk->gsk", Choice>(fn::ChoiceIfSent{experts}, chosen, gating.positions, where);
   const auto holder =
-      map<"gsk->gsk", Choice>(fn::HolderOf{experts, n.experts, n.holders}, gating.experts, where);
+      map<"gsk->gsk", Choice>(fn::HolderOf{experts, n.experts, n.holders}, chosen, where);
   const ChoiceRanks ranks(holder, n.holders, where);
   const TensorCore& counts = ranks.count.core();
-  if (counted && !counts.dry() && !counts.storage()->promised())  // a listed one has no values yet
+  if (options.counted && !counts.dry() &&
+      !counts.storage()->promised())  // a listed one has no values yet
     n.hold(to_host(cast<std::int64_t>(ranks.count, where), where).values, choices);
   else
     n.hold_all(choices);
@@ -243,7 +259,7 @@ X by_sorted_rows(const Experts<U>& layer, const X& x, const TopKGating<Logits>& 
             {n.holders, n.rows}, OutOfRange::drop, where),
         where);
     const auto expert = scatter<Sum, "gsk,gsk,gsk->dgc", AllIds>(
-        holder, position, map<"gsk->gsk">(fn::NumberAtHolder{n.experts}, gating.experts, where),
+        holder, position, map<"gsk->gsk">(fn::NumberAtHolder{n.experts}, chosen, where),
         {n.holders, n.rows}, OutOfRange::drop, where);
     const auto taken =
         reshard<HeldRows>(take<"gsm,gdc->dgcm", AllRows>(x, token, OutOfRange::drop, where), where);
