@@ -285,9 +285,12 @@ TEST_CASE("experts report, and calls that an encoder-decoder refuses") {
     const auto loads = to_host(report.load[0]).values;
     for (std::size_t e = 0; e < 3; ++e)  // of 18 tokens, each with one expert
       CHECK(bias[e] == (loads[e] > 6 ? -0.5 : loads[e] < 6 ? 0.5 : 0));
-    CHECK_THROWS_WITH_AS(balance_choices(biased.model, {}, 0.5),
-                         doctest::Contains("has 2 layers of experts, and the report is of 0"),
+    ExpertReport<On<R>> of_one = report;
+    of_one.load.pop_back();
+    CHECK_THROWS_WITH_AS(balance_choices(biased.model, of_one, 0.5),
+                         doctest::Contains("has 2 layers of experts, and the report is of 1"),
                          UsageError);
+    CHECK(to_host(*biased.model.encoder.blocks[1].experts->choice_bias).values == bias);
   });
   const auto mesh = dry_mesh<Grid>(2, 2);
   using U = On<ByBoth>;

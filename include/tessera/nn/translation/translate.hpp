@@ -9,7 +9,9 @@
 ///     auto loss = translation_loss(made, next, {.smoothing = 0.1, .balance = 0.01}, target_valid);
 ///     auto states = encode(model, source, {}, valid).states;             // once; then next_tokens(model, states, target)
 ///
-/// Laws: equals Hugging Face's T5 and BART of equal weights, to rounding; the scores of a place
+/// Laws: equals Hugging Face's T5 and BART of equal weights, to rounding, where T5's weights of
+/// queries are multiplied by sqrt(head_dim), since it does not divide scores by that, and, where
+/// tables are tied, the scale of its decoder's last norm by 1 / sqrt(embed); the scores of a place
 /// depend on the source, its token and those before it alone, with experts of a capacity_factor of
 /// 0 to rounding; what stands at places that are not valid, NaN too, changes no other place and no
 /// gradient; the same numbers under all rules and on every mesh, to rounding. Errors: those of the
@@ -297,20 +299,22 @@ auto translation_loss(const TranslatorScores<U>& made, const I& next,
 template <class U>
 void balance_choices(Translator<U>& model, const ExpertReport<U>& made, double rate,
                      Where where = Where::here()) {
-  std::size_t layer = 0;
+  std::size_t layers = 0, layer = 0;
+  for (const TranslatorStack<U>* stack : {&model.encoder, &model.decoder})
+    for (const TranslatorBlock<U>& block : stack->blocks) layers += block.experts.has_value();
+  if (layers != made.load.size())
+    throw UsageError("balance_choices: the model has " + std::to_string(layers) +
+                         " layers of experts, and the report is of " +
+                         std::to_string(made.load.size()) + "; give what translate reports",
+                     where);
   for (TranslatorStack<U>* stack : {&model.encoder, &model.decoder})
     for (TranslatorBlock<U>& block : stack->blocks) {
       if (!block.experts) continue;
-      if (layer < made.load.size() && block.experts->choice_bias)
+      if (block.experts->choice_bias)
         block.experts->choice_bias =
             balanced_bias(*block.experts->choice_bias, made.load[layer], rate, where);
       ++layer;
     }
-  if (layer != made.load.size())
-    throw UsageError("balance_choices: the model has " + std::to_string(layer) +
-                         " layers of experts, and the report is of " +
-                         std::to_string(made.load.size()) + "; give what translate reports",
-                     where);
 }
 
 }  // namespace tessera
