@@ -39,6 +39,15 @@ template <class U> struct TranslatorCache {
 };
 
 namespace detail {
+/// Returns the options with which texts are written: without dropout, and with experts that get all
+/// tokens, of which none then depends on others.
+inline TranslatorOptions dropping_nothing(TranslatorOptions options) {
+  options.dropout = {};
+  options.experts.capacity_factor = 0;
+  options.experts.texts = 1;
+  options.experts.draw = {};
+  return options;
+}
 /// Returns the keys and values of a layer's attention to states.
 template <class U, TypedTensor A>
 KeyValueCache<U> keys_of_source(const Attention<U>& layer, const A& states, Where where) {
@@ -85,10 +94,7 @@ auto decoded(const Translator<U>& model, TranslatorCache<U>& cache, const I& ids
                          " layers, and the cache keeps keys and values of " +
                          std::to_string(cache.target.size()) + "; make the cache for the model",
                      where);
-  options.dropout = {};
-  options.experts.capacity_factor = 0;
-  options.experts.texts = 1;
-  options.experts.draw = {};
+  options = dropping_nothing(options);
   const TranslatorStack<U>& stack = model.decoder;
   X x = [&] {
     const Layer scope(ids, "target");

@@ -49,13 +49,9 @@ template <class U> class TranslatorReader {
     }
     const auto batch = static_cast<Index>(to - from), places = static_cast<Index>(longest);
     valid_ = places_before<U>(from_host<Row>(mesh, {batch}, lengths, where), places, where);
-    TranslatorOptions own = options;
-    own.dropout = {};
-    own.experts.capacity_factor = 0;
-    own.experts.texts = 1;
-    own.experts.draw = {};
-    states_ =
-        encode(model, from_host<Ids>(mesh, {batch, places}, ids, where), own, valid_, where).states;
+    states_ = encode(model, from_host<Ids>(mesh, {batch, places}, ids, where),
+                     dropping_nothing(options), valid_, where)
+                  .states;
   }
   void begin(Index batch, Index places) {
     if (batch != states_.extent(0))
@@ -112,10 +108,11 @@ void require_sources(const char* call, const Translator<U>& model,
 }  // namespace detail
 
 /// Returns the translation of each source, with the token that ends it, if it has ended: how.batch
-/// of them at once, the tokens by how.sampling. Communication: that of encode, decode and
-/// next_token; each step every process gets the new tokens. Collective over the mesh; every process
-/// gives the same. Throws UsageError for tokens that the model has not and for options below 1,
-/// ShapeError where a text could be longer than the model's tables of positions.
+/// of them at once, the tokens by how.sampling. how.chunk and how.attention say nothing here: a
+/// target begins with one token, and attention is that of `options`. Communication: that of encode,
+/// decode and next_token; each step every process gets the new tokens. Collective over the mesh;
+/// every process gives the same. Throws UsageError for tokens that the model has not and for
+/// options below 1, ShapeError where a text could be longer than the model's tables of positions.
 template <class U>
 std::vector<std::vector<std::int32_t>> generate(
     const ProcessMesh<typename U::mesh_type>& mesh, const Translator<U>& model,
@@ -123,6 +120,7 @@ std::vector<std::vector<std::int32_t>> generate(
     GenerateOptions how = {}, const TranslatorOptions& options = {}, Where where = Where::here()) {
   detail::require_sources("generate", model, sources, target.begin, target.most, options, where);
   const auto batch = static_cast<std::size_t>(max_of(how.batch, Index{1}));
+  how.chunk = min_of(how.chunk, Index{1});  // a target begins with one token
   const Index begins = how.first;
   const auto written = how.written;
   std::vector<std::vector<std::int32_t>> all;
