@@ -361,9 +361,33 @@ TEST_CASE("blocks by the bytes of scores, and numbers that are none") {
   };
   says({.block = -2}, "block is -2");
   says({.queries = -1}, "queries is -1");
+  says({.window = -1}, "window is -1");
   says({.scores_bytes = -1}, "scores_bytes is -1");
   const auto given = projected_on<U>(mesh, 2, 6, 6, 2, 8);
   const auto valid = zeros<U::Of<bool, logical::batch, logical::sequence>>(mesh, 2, 7);
   CHECK_THROWS_WITH_AS(blocked_attention(given.q, given.k, given.v, {.block = 2}, valid),
                        doctest::Contains("the mask is 2x7"), ShapeError);
+  const auto bias = RelativeBias<U>::like(make, {.buckets = 8, .groups = 2, .repeats = 2});
+  const auto near = [&](bool causal, Index farthest) {
+    return blocked_attention(given.q, given.k, given.v, {.causal = causal, .farthest = farthest},
+                             AllValid{}, bias);
+  };
+  (void)near(false, 3);
+  CHECK_THROWS_WITH_AS(near(false, 2), doctest::Contains("is 2, and of 4 buckets"), UsageError);
+  (void)near(true, 5);
+  CHECK_THROWS_WITH_AS(near(true, 4), doctest::Contains("is 4, and of 8 buckets"), UsageError);
+}
+
+TEST_CASE("a window beyond all places is none") {
+  on_mesh(1, 1, [](const ProcessMesh<Grid>& mesh) {
+    const Index huge = std::numeric_limits<Index>::max();
+    for (const Index block : {0, 2})
+      for (const bool causal : {false, true}) {
+        const Setup setup{"", 2, 5, 7, 3, {.causal = causal, .first = -2, .block = block}};
+        AttentionOptions beyond = setup.options;
+        beyond.window = huge;
+        CHECK(worst(numbers_of<Whole>(mesh, setup, beyond),
+                    numbers_of<Whole>(mesh, setup, setup.options)) < 1e-14);
+      }
+  });
 }

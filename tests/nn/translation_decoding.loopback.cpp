@@ -76,24 +76,39 @@ TEST_CASE("a target read in any steps has the scores of the whole model") {
     });
 }
 
+namespace {
+/// The bytes that a step of one token sends, whose sources have so many places, of which the first
+/// text has two, and whose cache has so many.
+template <class R>
+Index step_bytes(const ProcessMesh<Grid>& mesh, const TranslationKind& kind, Index source,
+                 Index places) {
+  using U = On<R>;
+  using Lengths = typename U::template Of<std::int32_t, logical::batch>;
+  Parameters<Grid> make(mesh, 3);
+  const auto model = Translator<U>::like(make, kind.sizes);
+  const auto states = random_normal<Activations<U>>(mesh, {2, source, kind.sizes.embed}, 5);
+  const std::vector<std::int32_t> lengths{2, static_cast<std::int32_t>(source)};
+  const auto valid = places_before<U>(from_host<Lengths>(mesh, {2}, lengths), source);
+  auto kept = TranslatorCache<U>::like(model, states, places, valid);
+  const void* const memory = kept.source[0].keys.core().read();
+  const auto ids = zeros<TokenIds<U>>(mesh, {2, 1});
+  const auto at = NewPlaces<U>::at(mesh, {{0}, {0}}, places);
+  mesh.ledger().reset();
+  (void)decode(model, kept, ids, at, kind.options);
+  CHECK(kept.source[0].keys.core().read() == memory);
+  return mesh.ledger().total().payload_bytes;
+}
+}  // namespace
+
 TEST_CASE("what a step sends does not grow with the source or with what is kept") {
-  support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
-    using U = On<ByHeads>;
-    Parameters<Grid> make(mesh, 3);
-    const auto model = Translator<U>::like(make, relative.sizes);
-    const auto step = [&](Index source, Index places) {
-      const auto states = random_normal<Activations<U>>(mesh, {2, source, 8}, 5);
-      auto kept = TranslatorCache<U>::like(model, states, places);
-      const void* const memory = kept.source[0].keys.core().read();
-      const auto ids = zeros<TokenIds<U>>(mesh, {2, 1});
-      const auto at = NewPlaces<U>::at(mesh, {{0}, {0}}, places);
-      mesh.ledger().reset();
-      (void)decode(model, kept, ids, at, relative.options);
-      CHECK(kept.source[0].keys.core().read() == memory);
-      return mesh.ledger().total().payload_bytes;
-    };
-    CHECK(step(3, 5) == step(300, 50));
-  });
+  for (const TranslationKind& kind : kinds)
+    under_each_rules([&](auto rules) {
+      using R = typename decltype(rules)::type;
+      support::on_few_meshes([&](const ProcessMesh<Grid>& mesh) {
+        CAPTURE(kind.name);
+        CHECK(step_bytes<R>(mesh, kind, 6, 8) == step_bytes<R>(mesh, kind, 300, 50));
+      });
+    });
 }
 
 namespace {
@@ -245,5 +260,19 @@ TEST_CASE("translations that are refused in words") {
     CHECK_THROWS_WITH_AS(decode(c.model, kept, zeros<TokenIds<U>>(mesh, {5, 1}),
                                 NewPlaces<U>::at(mesh, {{0}, {0}, {0}, {0}, {0}}, 4)),
                          doctest::Contains("the model has 3 layers"), ShapeError);
+    const auto refuses = [&](const TranslationKind& kind, const AttentionOptions& attention,
+                             const char* part) {
+      const TranslationCase<ByHeads> other(mesh, kind);
+      auto cache = TranslatorCache<U>::like(
+          other.model, encode(other.model, other.source, other.options, other.source_valid).states,
+          4);
+      TranslatorOptions options = other.options;
+      options.attention = attention;
+      CHECK_THROWS_WITH_AS(decode(other.model, cache, zeros<TokenIds<U>>(mesh, {5, 1}),
+                                  NewPlaces<U>::at(mesh, {{0}, {0}, {0}, {0}, {0}}, 4), options),
+                           doctest::Contains(part), UsageError);
+    };
+    refuses(rotary_in_window, {.window = -1}, "window is -1");
+    refuses(relative, {.farthest = 3}, "is 3, and of 6 buckets");
   });
 }

@@ -13,9 +13,11 @@
 /// to be finite.
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <tuple>
 #include <type_traits>
 
+#include <tessera/base/error.hpp>
 #include <tessera/grad/custom_gradient.hpp>
 #include <tessera/kernel/functions/comparison.hpp>
 #include <tessera/nn/detail/letters.hpp>
@@ -50,6 +52,17 @@ struct AllValid {};
 namespace detail {
 /// The score of a masked key: that of no other is less.
 inline constexpr double masked_score = -std::numeric_limits<double>::infinity();
+
+/// Throws UsageError for a negative number of the options; `zero` says what 0 stands for.
+inline void require_count(const char* name, Index n, const char* zero, Where where) {
+  if (n < 0)
+    throw UsageError("attention: " + std::string(name) + " is " + std::to_string(n) +
+                         ", and none can be fewer than 0; give 0, for " + zero + ", or more",
+                     where);
+}
+inline void require_window(const AttentionOptions& options, Where where) {
+  require_count("window", options.window, "all keys before and after", where);
+}
 }  // namespace detail
 
 namespace fn {

@@ -17,6 +17,7 @@
 /// (2022), algorithms 1 and 4.
 ///
 /// docs/figures.md compares their times; give blocks of 256 keys or more.
+#include <limits>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -50,16 +51,10 @@ DynamicTensor mask_of(const M& valid, const BlockShardings& on, Index batch, Ind
 
 /// Throws UsageError where a number of the options is negative.
 inline void require_blocks(const AttentionOptions& options, Where where) {
-  const auto require = [&](const char* name, Index n, const char* zero) {
-    if (n < 0)
-      throw UsageError("attention: " + std::string(name) + " is " + std::to_string(n) +
-                           ", and none can be fewer than 0; give 0, for " + zero + ", or more",
-                       where);
-  };
-  require("block", options.block, "all keys at once");
-  require("window", options.window, "all keys before and after");
-  require("queries", options.queries, "a number that suits");
-  require("scores_bytes", options.scores_bytes, "no bound");
+  require_count("block", options.block, "all keys at once", where);
+  require_window(options, where);
+  require_count("queries", options.queries, "a number that suits", where);
+  require_count("scores_bytes", options.scores_bytes, "no bound", where);
 }
 /// Returns the heads by such a BlockAttention, with its gradients; `table` is that of a relative
 /// bias, or none.
@@ -88,6 +83,8 @@ HeadsOf<Q, K, V> attention_by_blocks(const Q& queries, const K& keys, const V& v
   using C = ComputeType<T>;
   using Y = HeadsOf<Q, K, V>;
   require_blocks(options, where);
+  // No distance is as large, and sums with it do not overflow.
+  options.window = min_of(options.window, std::numeric_limits<Index>::max() / 4);
   use_tensor_of<C>();
   const Sharding scores = scores_sharding(queries, keys), heads = heads_sharding<Y>(queries);
   const MeshShape& mesh = queries.core().mesh()->shape();
@@ -137,7 +134,8 @@ detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, cons
 }
 /// The same with a number added to each score, by the key's distance and the head. Communication:
 /// also that of the table, where its heads lie otherwise, and of its gradient a sum of its size.
-/// Collective over the mesh. Throws ShapeError when the table's heads are not the queries'.
+/// Collective over the mesh. Throws ShapeError when the table's heads are not the queries',
+/// UsageError where options.farthest is not beyond the distances that have a bucket each.
 template <class U, TypedTensor Q, TypedTensor K, TypedTensor V, class M>
 detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, const V& values,
                                            const AttentionOptions& options, const M& valid,
@@ -150,6 +148,9 @@ detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, cons
                          std::to_string(there[1]) + " of " + std::to_string(there[2]) +
                          "; make it for these heads",
                      where);
+  detail::require_farthest(
+      "blocked_attention",
+      {.buckets = there[0], .farthest = options.farthest, .both_ways = !options.causal}, where);
   return detail::attention_by_blocks(queries, keys, values, options, valid, where, bias.table);
 }
 

@@ -172,7 +172,8 @@ template <class U> auto seen_in_window(const NewPlaces<U>& at, Index window, Whe
 /// causal. Communication: that of attention, where nothing is gathered that is larger than the new
 /// tokens' queries, keys and values: where the cache's places are split, two all-reduces of a
 /// number a query and head, and one of the heads. Collective over the mesh. Throws ShapeError when
-/// extents disagree.
+/// extents disagree, UsageError for a negative window, and where options.farthest is not beyond the
+/// distances that have a bucket each.
 template <class U, TypedTensor A>
 A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cache,
                    const NewPlaces<U>& at, const AttentionOptions& options,
@@ -182,6 +183,12 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
                          " places, and the new tokens' are of a cache of " +
                          std::to_string(at.seen.extent(2)) + "; make them for this cache",
                      where);
+  detail::require_window(options, where);
+  fn::RelativeBucket bucket{.farthest = options.farthest, .both_ways = false};
+  if (relative) {
+    bucket.buckets = relative->table.extent(0);
+    detail::require_farthest("cached_attention", bucket, where);
+  }
   auto q = detail::kept_queries(layer, x, where);
   auto k = detail::biased(einsum<"bsm,mgd->bsgd">(x, layer.key, where), layer.key_bias, where);
   const auto v =
@@ -202,10 +209,7 @@ A cached_attention(const Attention<U>& layer, const A& x, KeyValueCache<U>& cach
         };
         if (!relative) return masked(scores);
         const auto buckets = map<"bs,bt->bst", typename decltype(at.seen)::spec>(
-            fn::RelativeBucket{.buckets = relative->table.extent(0),
-                               .farthest = options.farthest,
-                               .both_ways = false},
-            at.places, at.kept_places(where), where);
+            bucket, at.places, at.kept_places(where), where);
         return masked(S(map(fn::WithBias{}, scores,
                             take<"zgr,bst->bgrst", typename S::spec>(relative->table, buckets,
                                                                      OutOfRange::clamp, where),

@@ -10,14 +10,16 @@
 /// Source: Raffel et al., "Exploring the Limits of Transfer Learning" (T5, 2020), section 2.1, with
 /// the arithmetic of Hugging Face's T5Attention, in float.
 #include <cstdint>
+#include <string>
 #include <string_view>
 
-#include <Kokkos_MathematicalFunctions.hpp>
-
+#include <tessera/base/error.hpp>
 #include <tessera/base/math.hpp>
 #include <tessera/kernel/fill_index.hpp>
+#include <tessera/kernel/functions/exponential.hpp>
 
-namespace tessera::fn {
+namespace tessera {
+namespace fn {
 
 struct RelativeBucket {
   static constexpr std::string_view name = "relative bucket";
@@ -41,12 +43,30 @@ struct RelativeBucket {
     const Index exact = own / 2;
     if (n < exact) return static_cast<std::int32_t>(begin + n);
     if (exact == 0) return static_cast<std::int32_t>(begin);
-    const auto of_all =
-        static_cast<float>(Kokkos::log(static_cast<double>(farthest) / static_cast<double>(exact)));
-    const float share = Kokkos::log(static_cast<float>(n) / static_cast<float>(exact)) / of_all;
+    const auto of_all = static_cast<float>(
+        tessera::detail::log_of(static_cast<double>(farthest) / static_cast<double>(exact)));
+    const float share =
+        tessera::detail::log_of(static_cast<float>(n) / static_cast<float>(exact)) / of_all;
     const auto more = static_cast<Index>(share * static_cast<float>(own - exact));
     return static_cast<std::int32_t>(begin + min_of(exact + more, own - 1));
   }
 };
 
-}  // namespace tessera::fn
+}  // namespace fn
+
+namespace detail {
+/// Throws UsageError where the distances that share buckets, from half of a side's buckets on, do
+/// not end farther away.
+inline void require_farthest(const char* call, const fn::RelativeBucket& bucket, Where where) {
+  const Index own = bucket.both_ways ? bucket.buckets / 2 : bucket.buckets;
+  if (bucket.farthest > own / 2) return;
+  throw UsageError(std::string(call) + ": the farthest distance of a relative bias is " +
+                       std::to_string(bucket.farthest) + ", and of " + std::to_string(own) +
+                       " buckets of keys on one side of a query " + std::to_string(own / 2) +
+                       " are for one distance each; give a larger AttentionOptions::farthest, or "
+                       "a table with fewer buckets",
+                   where);
+}
+}  // namespace detail
+
+}  // namespace tessera
