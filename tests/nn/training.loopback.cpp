@@ -14,6 +14,7 @@
 
 #include "../../examples/train_transformer/trainer.hpp"
 #include "io/npy_cases.hpp"
+#include "support/larger.hpp"
 
 using namespace train_transformer;
 
