@@ -112,23 +112,71 @@ TEST_CASE("calls that differ in what leaves last are of two structures") {
   })));
 }
 
-namespace {
-struct stage : Axis<> {};
-}  // namespace
+TEST_CASE("manual functions on two parts, with moves between, are the same compiled") {
+  const std::uint64_t seed = seed_for("compiled manual programs on parts", 726);
+  for (const int processes : {1, 2, 3, 4, 6, 8}) {
+    const auto texts = texts_of(processes, [&](const std::shared_ptr<Transport>& world) {
+      for (int round = 0; round < cases_of(3, 30); ++round) {
+        Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
+        if (const std::string text = compiled_stages_case(world, random, 3); !text.empty())
+          return text;
+      }
+      return std::string();
+    });
+    CHECK(quiet(texts));
+  }
+}
 
-TEST_CASE("a manual function on tensors of a part says the way out, on every process") {
-  using OnPart = ShardedTensor<double, Mesh<data>, P<data, _>>;
-  const auto texts = texts_of(4, [](const std::shared_ptr<Transport>& world) -> std::string {
-    const auto mesh = make_mesh<Mesh<stage, data>>(world, 2, 2);
-    const auto part = mesh.part<stage>(0);
-    const auto x = from_function<OnPart>(part, {4, 3}, Sines{0.1});
-    const auto twice = manual<data>([](const auto& a) { return along<0, data>(a + a); });
-    const std::string own = complaint_of([&] { (void)manual_mesh<data>(part); });
-    return own.find("Transport::among") == std::string::npos
-               ? "manual_mesh says: " + own
-               : complaint_of([&] { (void)twice(x); });
-  });
-  CHECK(all_say(texts,
-                "manual: a manual function is called on the mesh data=2 (stage=0 of stage=2 x "
-                "data=2), a part of a mesh"));
+TEST_CASE("what a Program says of a manual function on a part, and a Recording of the part") {
+  using fixed::stage;
+  CHECK(quiet(texts_of(8, [](const std::shared_ptr<Transport>& world) -> std::string {
+    const auto mesh = make_mesh<Mesh<stage, data, model>>(world, 2, 2, 2);
+    const auto part = mesh.part<stage>(1);
+    const auto x = from_function<InGrid<model, data>>(part, {4, 6}, Sines{0.1});
+    const auto f = [](const InGrid<model, data>& a) {
+      return manual<model>([](const auto& block) {
+        const Layer scope(block, "block");
+        return all_reduce_over<model>(layer("square", [](const auto& b) { return b * b; })(block));
+      })(a);
+    };
+    auto compiled = compile(f);
+    const auto y = compiled(x);
+    const std::string text = explain(compiled);
+    for (const char* words : {"program on data=2 x model=2", "manual model\n", "block/square"})
+      if (text.find(words) == std::string::npos) return "no " + std::string(words) + " in " + text;
+    const Program& listed = compiled.listed();
+    REQUIRE_THAT(listed.parts().size() == 2);
+    REQUIRE_THAT(listed.mesh.processes() == 4);
+    REQUIRE_THAT(check(listed, only(over<Grid, model>(all_reduce))).kept);
+    REQUIRE_THAT(!check(listed, only(over<Grid, data>(all_reduce))).kept);
+    Recording of_part(part.core()), of_mesh(mesh.core());
+    (void)f(x);
+    const Program whole = of_mesh.take(), own = of_part.take();
+    REQUIRE_THAT(whole.size() == own.size() && own.size() == listed.size());
+    for (int i = 0; i < own.size(); ++i) {
+      const ProgramEntry &a = own.entry(i), &b = listed.entry(i), &c = whole.entry(i);
+      REQUIRE_THAT(a.label == b.label && a.label == c.label);
+      const std::string& name = own.part_at(a.part).name;
+      REQUIRE_THAT(name == listed.part_at(b.part).name);
+      REQUIRE_THAT(whole.part_at(c.part).name == (name.empty() ? "stage=1" : "stage=1, " + name));
+      REQUIRE_THAT(own.layer_path(a.layer) == listed.layer_path(b.layer));
+      REQUIRE_THAT(whole.layer_path(c.layer) == listed.layer_path(b.layer));
+    }
+    for (int p = 0; p < 8; ++p)
+      REQUIRE_THAT(on_process(whole, p).own_payload_bytes() ==
+                   (p < 4 ? 0 : on_process(own, p - 4).own_payload_bytes()));
+    REQUIRE_THAT(whole.own_payload_bytes() == (part.takes_part() ? listed.own_payload_bytes() : 0));
+    REQUIRE_THAT(whole.peak_bytes() == (part.takes_part() ? own.peak_bytes() : 0));
+    if (part.takes_part()) REQUIRE_THAT(value(sum(y)) > 0);
+    const auto other = from_function<InGrid<model, data>>(mesh.part<stage>(0), {4, 6}, Sines{0.1});
+    const std::string mixed = complaint_of([&] {
+      (void)manual<model>(
+          [](const auto& a, const auto& b) { return all_reduce_over<model>(a + b); })(x, other);
+    });
+    for (const char* words : {"(stage=1, manual model of stage=2 x data=2 x model=2)",
+                              "(stage=0, manual model of stage=2 x data=2 x model=2)"})
+      if (mixed.find(words) == std::string::npos)
+        return "no " + std::string(words) + " in " + mixed;
+    return "";
+  })));
 }

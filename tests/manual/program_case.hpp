@@ -5,7 +5,7 @@
 /// is one tensor with a leading dimension for `model`: they return the same, and so do their
 /// gradients. Used on loopback and under MPI.
 ///
-///     std::string wrong = support::manual_case(world, random);
+///     std::string wrong = support::manual_case(world, random, 4);
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -209,54 +209,123 @@ template <class Host> std::string apart(const Host& mine, const Host& other, con
              : std::string(what) + " differs by " + std::to_string(most / greatest * 1e12) + "e-12";
 }
 
-/// Runs some functions of random steps, each in both forms.
-inline std::string manual_case(const std::shared_ptr<Transport>& world, Random& random, int count) {
-  const int p = [&] {
+/// A mesh data x model, by itself or as a part of one of more axes.
+struct SomeGrid {
+  std::shared_ptr<MeshCore> whole;
+  ProcessMesh<Grid> mesh;
+  std::string text;
+};
+namespace fixed {
+struct stage : Axis<> {};
+struct replica : Axis<> {};
+}  // namespace fixed
+
+/// Returns one of all processes of `world`, or of those at some coordinates of other axes, which
+/// stand before, between and behind these two.
+inline SomeGrid some_grid(const std::shared_ptr<Transport>& world, Random& random,
+                          const MeshOptions& options) {
+  using namespace fixed;
+  const auto divisor = [&](int n) {
     std::vector<int> parts;
-    for (int q = 1; q <= world->size(); ++q)
-      if (world->size() % q == 0) parts.push_back(q);
+    for (int q = 1; q <= n; ++q)
+      if (n % q == 0) parts.push_back(q);
     return random.of(parts);
-  }();
+  };
+  const int kind = random.chance(40) ? 0 : 1 + random.below(5), size = world->size();
+  const int s = kind == 0 ? 1 : divisor(size), r = kind < 4 ? 1 : divisor(size / s);
+  const int left = size / s / r, m = divisor(left), d = left / m;
+  const int i = random.below(s), j = random.below(r);
+  const std::string text = std::to_string(d) + "x" + std::to_string(m);
+  const auto of_part = [&](const auto& whole, const ProcessMesh<Grid>& part) {
+    return SomeGrid{whole.core(), part, text + " of " + whole.core()->to_string()};
+  };
+  const auto whole = [&](auto mesh, auto... sizes_of) {
+    using M = typename decltype(mesh)::type;
+    return make_mesh<M>(world, sizes<M>(sizes_of...), options);
+  };
+  switch (kind) {
+    case 0: {
+      const auto mesh = whole(std::type_identity<Grid>{}, d, m);
+      return {mesh.core(), mesh, text};
+    }
+    case 1: {
+      const auto mesh = whole(std::type_identity<Mesh<stage, data, model>>{}, s, d, m);
+      return of_part(mesh, mesh.part<stage>(i));
+    }
+    case 2: {
+      const auto mesh = whole(std::type_identity<Mesh<data, stage, model>>{}, d, s, m);
+      return of_part(mesh, mesh.part<stage>(i));
+    }
+    case 3: {
+      const auto mesh = whole(std::type_identity<Mesh<data, model, stage>>{}, d, m, s);
+      return of_part(mesh, mesh.part<stage>(i));
+    }
+    default: {
+      const auto mesh = whole(std::type_identity<Mesh<stage, data, replica, model>>{}, s, d, r, m);
+      return kind == 4 ? of_part(mesh, mesh.part<stage, replica>(i, j))
+                       : of_part(mesh, mesh.part<replica>(j).part<stage>(i));
+    }
+  }
+}
+
+/// What is run in both forms.
+struct ManualProgram {
+  Index n;  ///< ragged over data, or empty on some
+  std::vector<ManualStep> steps;
+  std::string text;
+};
+inline ManualProgram some_manual_program(const SomeGrid& on, Random& random) {
+  ManualProgram program{on.mesh.size<model>() * (1 + random.below(3)), {}, ""};
+  for (int i = 2 + random.below(7); i > 0; --i)
+    program.steps.push_back(
+        {random.below(manual_steps), random.below(9), random.below(9), random.below(5)});
+  program.text = "n " + std::to_string(program.n) + " on " + on.text + ":";
+  for (const ManualStep& s : program.steps)
+    program.text += " " + std::to_string(s.kind) + "(" + std::to_string(s.a) + "," +
+                    std::to_string(s.b) + "," + std::to_string(s.by) + ")";
+  return program;
+}
+
+/// Runs some functions of random steps, each in both forms. Processes that have no part in the mesh
+/// call them too, or do not.
+inline std::string manual_case(const std::shared_ptr<Transport>& world, Random& random, int count) {
   MeshOptions options;
   options.check = Check::communicating;
-  const auto mesh = make_mesh<Grid>(world, sizes<Grid>(world->size() / p, p), options);
+  const SomeGrid on = some_grid(world, random, options);
+  const ProcessMesh<Grid>& mesh = on.mesh;
+  const Index p = mesh.size<model>();
   for (int k = 0; k < count; ++k) {
-    const Index n = p * (1 + random.below(3));  // ragged over data, or empty on some
-    std::vector<ManualStep> steps;
-    for (int i = 2 + random.below(7); i > 0; --i)
-      steps.push_back(
-          {random.below(manual_steps), random.below(9), random.below(9), random.below(5)});
-    std::string label = "n " + std::to_string(n) + " on " + std::to_string(world->size() / p) +
-                        "x" + std::to_string(p) + ":";
-    for (const ManualStep& s : steps)
-      label += " " + std::to_string(s.kind) + "(" + std::to_string(s.a) + "," +
-               std::to_string(s.b) + "," + std::to_string(s.by) + ")";
+    const ManualProgram program = some_manual_program(on, random);
+    const Index n = program.n;
+    const bool all_call = random.chance(50);
+    if (!all_call && !mesh.takes_part()) continue;
     const auto x = from_function<InGrid<model, data>>(mesh, {p * n, n}, Sines{0.3});
     const auto w = from_function<InGrid<_, data>>(mesh, {n, n}, Sines{1.1});
     const auto in_manual = [&](const InGrid<model, data>& a, const InGrid<_, data>& b) {
       return manual<model>([&](const VaryingBlock<_, data>& v, const EqualBlock<_, data>& e) {
         ManualPool<InManual::E, InManual::V> pool{{e}, {v}};
-        for (const ManualStep& s : steps) InManual::step(s, pool);
+        for (const ManualStep& s : program.steps) InManual::step(s, pool);
         return InManual::loss(pool);
       })(a, b);
     };
     const auto in_automatic = [&](const InGrid<model, data>& a, const InGrid<_, data>& b) {
       ManualPool<InAutomatic::E, InAutomatic::V> pool{
           {b}, {InAutomatic::home(reshape(DynamicTensor(a), {p, n, n}))}};
-      for (const ManualStep& s : steps) InAutomatic::step(s, pool);
+      for (const ManualStep& s : program.steps) InAutomatic::step(s, pool);
       return InAutomatic::loss(pool);
     };
     const auto [mine, by_mine] = value_and_grad<0, 1>(in_manual)(x, w);
+    if (!mesh.takes_part()) continue;
     const auto [other, by_other] = value_and_grad<0, 1>(in_automatic)(x, w);
     const double a = value(mine), b = value(other);
     if (!(std::fabs(a - b) <= 1e-12 * std::max(1.0, std::fabs(b))))
-      return label + " value " + std::to_string(a) + ", not " + std::to_string(b);
+      return program.text + " value " + std::to_string(a) + ", not " + std::to_string(b);
     for (const std::string& text :
          {apart(to_host(std::get<0>(by_mine)), to_host(std::get<0>(by_other)),
                 "the gradient by what varies"),
           apart(to_host(std::get<1>(by_mine)), to_host(std::get<1>(by_other)),
                 "the gradient by what is equal")})
-      if (!text.empty()) return label + " " + text;
+      if (!text.empty()) return program.text + " " + text;
   }
   return "";
 }

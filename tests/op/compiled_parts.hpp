@@ -58,7 +58,8 @@ inline std::string results_apart(const std::vector<DynamicTensor>& got,
 }
 
 /// Returns what is wrong with call(), a call of the compiled function. `meshes`: all on which the
-/// function has operators. The first one's processes are all there are.
+/// function has operators, the first one the mesh that its Program numbers processes of; but for a
+/// function on one of its parts alone.
 template <class C, class F>
 std::string compiled_alike(const std::vector<std::shared_ptr<MeshCore>>& meshes, C& compiled,
                            const F& call, const std::vector<DynamicTensor>& expected,
@@ -75,13 +76,13 @@ std::string compiled_alike(const std::vector<std::shared_ptr<MeshCore>>& meshes,
   const Program& program = compiled.program();
   bool absent = false;  // a function on one part is planned as on its first process
   for (const auto& mesh : meshes) absent = absent || mesh->absent();
-  absent = absent && program.parts().empty();
+  absent = world.absent() || (absent && program.parts().empty());
   // Such a Program numbers the processes of its part, and MPI those of the world.
   const bool one_part =
       program.parts().empty() && program.mesh.processes() != world.shape().processes();
   std::string wrong;
   if (known && observer != nullptr)
-    if (const std::string seen = observer->end_of_parts(program); !one_part) wrong += seen;
+    if (const std::string seen = observer->end_of_parts(program, world); !one_part) wrong += seen;
   Index sent = 0;
   for (const auto& mesh : meshes) sent += mesh->ledger().payload_bytes();
   const auto is = [&](Index measured, Index planned, const char* what) {
@@ -89,6 +90,8 @@ std::string compiled_alike(const std::vector<std::shared_ptr<MeshCore>>& meshes,
       wrong += "the run " + std::string(what) + " " + std::to_string(measured) +
                " bytes, its Program " + std::to_string(planned) + "\n" + explain_own(program);
   };
+  if (world.absent()) is(sent, 0, "sends as a process that has no part");
+  if (world.absent()) is(memory.now, before, "holds as a process that has no part");
   if (absent) return wrong + results_apart(got, expected, rounding);
   is(sent, program.own_payload_bytes(), "sends");
   Index others = memory.now;

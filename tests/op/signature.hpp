@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/run/program_parts.hpp>
+
 #include "support/observer.hpp"
 #include "support/pmpi.hpp"
 
@@ -25,23 +27,42 @@ struct Signature final : Observer {
         planned.push_back(text);
     return told(planned);
   }
-  std::string end_of_parts(const tessera::Program& program) override {
+  std::string end_of_parts(const tessera::Program& program,
+                           const tessera::MeshCore& world) override {
     pmpi::record(false);
     std::vector<std::string> planned;
+    if (world.absent()) return told(planned);
+    // MPI numbers processes as the mesh does that is a part of none. A Program on another mesh
+    // alone numbers all of them.
+    const bool alone = !(program.mesh == world.shape());
+    const tessera::MeshCore& whole = alone ? world : tessera::detail::whole_mesh(world);
+    const tessera::AxisList axes = tessera::detail::axes_in(world, whole);
+    const auto lifted = [&](tessera::AxisSet set) {
+      tessera::AxisSet all;
+      for (int a = 0; a < axes.size(); ++a)
+        if (set.contains(a)) all.insert(axes[a]);
+      return all;
+    };
     for (const tessera::ProgramEntry& e : program.entries()) {
       if (!program.takes_part(e)) continue;
-      // MPI numbers processes as the world does; axes of a part are axes of its mesh.
-      const bool other = !program.parts().empty() && program.part_at(e.part).other;
-      const tessera::MeshShape& shape = other ? program.mesh_on(e.part) : program.mesh;
-      const int place = other ? program.place_on(e.part, program.process) : program.process;
+      const bool other = alone || (!program.parts().empty() && program.part_at(e.part).other);
+      const tessera::MeshShape& shape = other ? program.mesh_on(e.part) : whole.shape();
+      const int place = other ? program.place_on(e.part, program.process) : whole.process();
+      std::vector<int> numbers(other ? static_cast<std::size_t>(shape.processes()) : 0);
+      for (int p = 0; other && p < program.mesh.processes(); ++p)
+        if (const int there = program.place_on(e.part, p); there >= 0)
+          numbers[static_cast<std::size_t>(there)] = p;
       for (tessera::Call call : tessera::instructions_of(*e.plan).calls) {
-        if (!other && !program.parts().empty()) {
-          const tessera::AxisList& axes = program.part_at(e.part).axes;
-          call.group.axes = program.axes_on(e.part, call.group.axes);
-          if (call.group.divided >= 0)
-            call.group.divided = static_cast<std::int8_t>(axes[call.group.divided]);
+        if (!other) {
+          if (call.group.divided >= 0) {
+            const int own = call.group.divided;
+            const int there = program.parts().empty() ? own : program.part_at(e.part).axes[own];
+            call.group.divided = static_cast<std::int8_t>(axes[there]);
+          }
+          call.group.axes = lifted(program.axes_on(e.part, call.group.axes));
         }
-        for (const std::string& text : pmpi::texts_of(call, shape, shape.coordinates(place)))
+        for (const std::string& text :
+             pmpi::texts_of(call, shape, shape.coordinates(place), numbers))
           planned.push_back(text);
       }
     }

@@ -52,14 +52,17 @@ inline std::string reducing(const char* operation, tessera::Reduction reduction)
 }
 
 /// Returns the calls to MPI that a planned call of the process at `at` stands for: none in a group
-/// of one.
+/// of one. `numbers`: those that MPI gives the mesh's processes; empty: it numbers them alike.
 inline std::vector<std::string> texts_of(const tessera::Call& call, const tessera::MeshShape& mesh,
-                                         const tessera::Coordinates& at) {
+                                         const tessera::Coordinates& at,
+                                         const std::vector<int>& numbers = {}) {
   using tessera::Collective, tessera::Index, tessera::Piece;
   if (call.members == 1) return {};
   std::vector<int> members;
   for (int k = 0; k < call.members; ++k)
     members.push_back(mesh.process(mesh.member(call.group, at, k)));
+  if (!numbers.empty())
+    for (int& member : members) member = numbers[static_cast<std::size_t>(member)];
   const auto counts = [](const std::vector<Piece>& pieces) {
     std::vector<Index> n;
     for (const Piece& piece : pieces) n.push_back(piece.count);

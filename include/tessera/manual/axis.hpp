@@ -23,7 +23,7 @@ namespace tessera {
 template <class X, TypedTensor A> int axis_size(const A& x) {
   using Checked = detail::OverAxes<A, detail::OverAxis::any, X>;
   if constexpr (Checked::said())
-    return detail::whole_of(x.core().mesh())->shape()[Checked::W::template index<X>];
+    return detail::manual_whole_of(x.core().mesh())->shape()[Checked::W::template index<X>];
   else
     return 1;
 }
@@ -37,7 +37,7 @@ template <class X, TypedTensor A> auto axis_index(const A& x, Where where = Wher
     using M =
         detail::ManualOf<typename Checked::W, Checked::Facts::named.bits, Checked::axes.bits, 0>;
     constexpr int axis = Checked::W::template index<X>;
-    const auto whole = detail::whole_of(x.core().mesh(), where);
+    const auto whole = detail::manual_whole_of(x.core().mesh(), where);
     const DynamicTensor all =
         iota<std::int64_t>(DynamicMesh(whole), {whole->shape()[axis]}, Sharding{{axis}}, 0, where);
     return ShardedTensor<std::int64_t, M, P<>>(detail::seen_inner(

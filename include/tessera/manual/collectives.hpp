@@ -80,7 +80,7 @@ namespace detail {
 template <class X, int D, class Checked, TypedTensor A>
 auto block_over(const A& x, AxisSet parts, CallSite site) {
   constexpr int axis = Checked::W::template index<X>;
-  require_even(x.core(), D, whole_of(x.core().mesh(), site.where)->shape()[axis], site);
+  require_even(x.core(), D, manual_whole_of(x.core().mesh(), site.where)->shape()[axis], site);
   const AxisList lead = leading_axes(x.core(), Checked::axes);
   constexpr AxisSet after = Checked::varies | Checked::unfinished | Checked::axes;
   using Y =
@@ -142,7 +142,7 @@ auto all_to_all_over(const A& x, const CallOptions& call = Where::here()) {
   if constexpr (Checked::said() && there) {
     const detail::CallSite site = call.free_fresh_site("all_to_all_over");
     constexpr int axis = Checked::W::template index<X>;
-    const auto whole = detail::whole_of(x.core().mesh(), site.where);
+    const auto whole = detail::manual_whole_of(x.core().mesh(), site.where);
     detail::require_even(x.core(), S, whole->shape()[axis], site);
     const AxisList lead = detail::leading_axes(x.core(), Checked::axes);
     using Y = typename Checked::template Result<Checked::varies.bits, Checked::unfinished.bits,

@@ -44,7 +44,7 @@ struct OneDigest {
 /// Throws UsageError, on all processes, where blocks differ between coordinates of `axes`.
 /// Communication: an all-gather of one number of each process. Collective over the whole mesh.
 inline void require_equal(const TensorCore& x, AxisSet axes, CallSite site) {
-  const std::shared_ptr<MeshCore> whole = whole_of(x.mesh(), site.where);
+  const std::shared_ptr<MeshCore> whole = manual_whole_of(x.mesh(), site.where);
   const bool later = x.storage()->promised() || lister_of_thread() != nullptr;
   if (whole->dry() || whole->check() < Check::communicating || later) return;
   use_element<std::int64_t>();
@@ -84,7 +84,7 @@ auto equal_by_promise(const A& x, Where where = Where::here()) {
     const TensorCore given = detail::moved_to(x.core(), Y::sharding(), site);
     detail::require_equal(given, Checked::axes, site);
     const auto back =
-        [parts = detail::whole_of(given.mesh(), where)->shape().group_size(Checked::axes)](
+        [parts = detail::manual_whole_of(given.mesh(), where)->shape().group_size(Checked::axes)](
             const std::vector<TensorCore>& g) {
           if constexpr (RealElement<typename A::value_type> ||
                         ComplexElement<typename A::value_type>)

@@ -85,7 +85,7 @@ template <class T> MapKernel zeros_kernel() {
 /// that of from[c]. The gradient goes the way back.
 inline TensorCore permuted(const TensorCore& x, int axis, const std::vector<int>& from,
                            const MapKernel& zeros, CallSite site) {
-  const std::shared_ptr<MeshCore> whole = whole_of(x.mesh(), site.where);
+  const std::shared_ptr<MeshCore> whole = manual_whole_of(x.mesh(), site.where);
   const auto back = [axis, from, zeros, label = std::string(site.label),
                      where = site.where](const std::vector<TensorCore>& g) {
     std::vector<int> home(from.size(), -1);
@@ -140,7 +140,7 @@ auto permute_over(const A& x, const CallOptions& call = Where::here()) {
   if constexpr (Checked::said() && detail::sound_permutation<Permutation>()) {
     const detail::CallSite site = call.free_fresh_site("permute_over");
     constexpr int axis = Checked::W::template index<X>;
-    const auto whole = detail::whole_of(x.core().mesh(), site.where);
+    const auto whole = detail::manual_whole_of(x.core().mesh(), site.where);
     using M = typename A::mesh_type;
     using Y = ShardedTensor<typename A::value_type, M, detail::spec_of<M, detail::OwnSharding<A>>>;
     const TensorCore finished =

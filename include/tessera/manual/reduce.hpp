@@ -77,8 +77,8 @@ auto all_reduce_over(const A& x, const CallOptions& call = Where::here()) {
     using Given = ShardedTensor<typename A::value_type, W, detail::spec_of<W, typename On::Given>>;
     const TensorCore own = detail::moved_to(x.core(), detail::OwnSharding<A>::value,
                                             detail::named_call("all_reduce_over", site.where));
-    const Given all(
-        detail::seen_outer(own, detail::whole_of(own.mesh(), site.where), {{}, On::all, {}}, site));
+    const Given all(detail::seen_outer(own, detail::manual_whole_of(own.mesh(), site.where),
+                                       {{}, On::all, {}}, site));
     const auto made =
         reduce<Kind, On::equation, detail::spec_of<W, typename On::Made>, detail::Anything>(all,
                                                                                             call);

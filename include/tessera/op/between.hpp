@@ -105,15 +105,16 @@ inline void require_there(const TensorCore& into, const std::shared_ptr<MeshCore
         site.where);
 }
 
-/// Returns the boxes of a tensor on each process of the mesh `whole`, of which its own is a part.
+/// Returns the boxes of a tensor on each process of the mesh `whole`, in which its own lies.
 inline std::vector<Box> boxes_in_whole(const TensorCore& x, const MeshCore& whole) {
   const Extents extents = x.rank() > 0 ? x.extents() : Extents{1};
   const Sharding sharding = x.rank() > 0 ? x.sharding() : Sharding::replicated(1);
-  return boxes_in_part(extents, sharding, x.mesh()->shape(), members_of(*x.mesh()),
+  return boxes_in_part(extents, sharding, x.mesh()->shape(), members_in(*x.mesh(), whole),
                        whole.shape().processes());
 }
 
-/// Moves x into `result`, a tensor of another part of the mesh `whole`, or of that mesh.
+/// Moves x into `result`, a tensor of another part of the mesh `whole`, or of that mesh. The
+/// smallest such mesh: processes that are not in it have nothing to do with the move.
 inline void reshard_between_parts(const TensorCore& x, const TensorCore& result,
                                   const std::shared_ptr<MeshCore>& whole, CallSite site) {
   if (site.contract && site.contract->bounded())
@@ -174,7 +175,7 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
   const std::shared_ptr<MeshCore>& other = goes_to.core();
   if (other == x.mesh()) return reshard(x, to, site);
   if (is_taped()) return reshard_between_taped(x, to, goes_to, site);
-  const std::shared_ptr<MeshCore> whole = whole_of(x.mesh(), site.where);
+  const std::shared_ptr<MeshCore> whole = mesh_of_both(x.mesh(), other, site.where);
   const TensorDesc desc{x.type(), x.extents(), to};
   if (site.into != nullptr) require_there(*site.into, other, desc, site);
   const auto destination = [&] {
@@ -184,7 +185,7 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
     site.into = nullptr;
     return result;
   };
-  if (whole == whole_of(other, site.where)) {
+  if (whole != nullptr) {
     const TensorCore result = destination();
     reshard_between_parts(x, result, whole, site);
     return result;

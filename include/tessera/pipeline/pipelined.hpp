@@ -162,6 +162,7 @@ template <class F, class Part> class Pipelined {
       one.forward = one.calls->size();
     }
     for (const TensorCore& result : results) one.outputs.push_back(one.calls->number(result));
+    one.results = std::move(results);
     for (std::size_t i = 0; i < given.size(); ++i)
       if (const int number = one.calls->number(one.stand_ins[i]); number >= 0)
         one.given.emplace_back(number, given[i]);

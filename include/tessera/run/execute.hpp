@@ -193,7 +193,7 @@ class Execution : private ExecutionMemory {
   void carry_out_traced(bool until_call) {
     TraceEvent part;
     part.begin = sink_->now();
-    part.entry = recorded_.own;
+    part.entry = recorded_.number_on(*mesh_);
     const auto tell = [&](TraceEvent event, const auto& f) {
       event.begin = sink_->now();
       const bool pauses = f();
@@ -216,7 +216,7 @@ class Execution : private ExecutionMemory {
   TraceEvent event_of(const Instruction& i, bool until_call) const {
     TraceEvent event;
     event.kind = trace_kind(i.action);
-    event.entry = recorded_.own;
+    event.entry = recorded_.number_on(*mesh_);
     event.step = i.step;
     if (!event.communicates()) return event;
     if (until_call) event.kind = TraceKind::start;

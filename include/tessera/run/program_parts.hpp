@@ -16,13 +16,14 @@
 
 namespace tessera::detail {
 
-/// Returns the mesh that a mesh is a part of: itself where it is a part of none, or that has ended.
+/// Returns the mesh that a mesh lies in, and that is a part of none: itself where it is one, and
+/// the last that has not ended.
 TESSERA_FUNCTION const MeshCore& whole_mesh(const MeshCore& mesh);
 
 /// Returns "data=2", and of a part "data=2 (stage=0 of stage=2 x data=2)".
 TESSERA_FUNCTION std::string text_of_mesh(const MeshCore& mesh);
 
-/// Returns the parts for meshes over processes of `world`, which is a part of none.
+/// Returns the parts for meshes that lie in `world`, or are over processes of it.
 TESSERA_FUNCTION std::vector<ProgramPart> program_parts(MeshCore& world,
                                                         const std::vector<MeshCore*>& meshes);
 

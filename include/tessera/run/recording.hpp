@@ -198,7 +198,7 @@ class Recorder {
       tensor.first = 0;
       while (!began_after(tensor.first)) ++tensor.first;
     }
-    if (MeshCore& on = *x.mesh(); &on != mesh_ && &whole_mesh(on) == mesh_) {
+    if (MeshCore& on = *x.mesh(); &on != mesh_ && lies_in(on, *mesh_)) {
       tensor.part = part_of(on);
       if (on.absent()) tensor.bytes = 0;
     }
@@ -224,15 +224,6 @@ class Recorder {
   std::shared_ptr<OpenLayers> layers_ = std::make_shared<OpenLayers>();
 };
 
-/// Returns who records the mesh that `mesh` is a part of, and so its operators; null: nobody.
-inline Recorder* recorder_of_whole(const MeshCore& mesh) {
-  const PartHome* const home = mesh.attached<PartHome>();
-  const std::shared_ptr<MeshCore> whole = home == nullptr ? nullptr : home->whole.lock();
-  if (whole == nullptr || whole->attached<Recorder>() == nullptr) return nullptr;
-  Recorder& recorder = whole->attachment<Recorder>();
-  return recorder.on() && recorder.traced() == nullptr ? &recorder : nullptr;
-}
-
 /// Tells who lists or records calls what the sharding of a tensor shall be.
 inline void pin_tensor(const TensorCore& x, const OpenSharding& to, Where where) {
   if (taker_of_thread != nullptr) return taker_of_thread->pin(x, to, where);
@@ -240,9 +231,10 @@ inline void pin_tensor(const TensorCore& x, const OpenSharding& to, Where where)
   if (recorder != nullptr && recorder->on()) x.mesh()->attachment<Recorder>().pin(x, to, where);
 }
 
-/// Returns the innermost layer that is open on a mesh; null where none is.
+/// Returns the innermost layer that is open on a mesh; null where none is. A mesh and its parts
+/// have theirs together.
 inline const OpenLayer* innermost_layer(const MeshCore& mesh) {
-  const Recorder* recorder = mesh.attached<Recorder>();
+  const Recorder* recorder = whole_mesh(mesh).attached<Recorder>();
   return recorder == nullptr ? nullptr : recorder->layers()->innermost;
 }
 /// Returns "encoder.0/attention".
@@ -314,10 +306,10 @@ class Recording {
   std::shared_ptr<MeshCore> mesh_;
 };
 
-/// Names a part of a model: operators that run on the mesh while it lives belong to the layer,
-/// which lies in the layers that are open. Layers of one name in the same place are one layer. A
-/// layer that was open before a Recording began is not in its Program. A Kokkos Tools library sees
-/// a region. Communication: none.
+/// Names a part of a model: operators that run on the mesh, on a part of it, or on the mesh that it
+/// is a part of, while it lives, belong to the layer, which lies in the layers that are open.
+/// Layers of one name in the same place are one layer. A layer that was open before a Recording
+/// began is not in its Program. A Kokkos Tools library sees a region. Communication: none.
 class Layer {
  public:
   /// `on`: a ProcessMesh, or a tensor on it.
@@ -326,26 +318,27 @@ class Layer {
       : Layer(*detail::mesh_behind(on), name, where) {}
   Layer(MeshCore& mesh, std::string_view name, Where where = Where::here())
       : region_([&] { return "tessera::layer " + std::string(name); }, runs(mesh)) {
-    detail::Recorder& recorder = mesh.attachment<detail::Recorder>();
-    layers_ = recorder.layers();
+    detail::visit_around(mesh, [&](MeshCore& on) {
+      detail::Recorder& recorder = on.attachment<detail::Recorder>();
+      layers_ = recorder.layers();  // those of the mesh that is a part of none
+      if (!recorder.on()) return;
+      recorder.enter(name);
+      entered_.emplace_back(&recorder, recorder.session());
+    });
     open_ = {std::string(name), where, layers_->innermost};
     layers_->innermost = &open_;
     if (runs(mesh)) {
       layers_->shown_by = &mesh;
       show();
     }
-    if (!recorder.on()) return;
-    recorder.enter(name);
-    recorder_ = &recorder;
-    session_ = recorder.session();
   }
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
   ~Layer() {
     layers_->innermost = open_.outer;
     show();
-    if (recorder_ != nullptr && recorder_->on() && recorder_->session() == session_)
-      recorder_->leave();
+    for (const auto& [recorder, session] : entered_)
+      if (recorder->on() && recorder->session() == session) recorder->leave();
   }
 
  private:
@@ -364,8 +357,8 @@ class Layer {
   detail::ToolRegion region_;
   detail::OpenLayer open_;
   std::shared_ptr<detail::OpenLayers> layers_;
-  detail::Recorder* recorder_ = nullptr;  ///< lives as long as the mesh
-  std::uint64_t session_ = 0;
+  /// Who records, and which recording it is; a recorder lives as long as its mesh.
+  std::vector<std::pair<detail::Recorder*, std::uint64_t>> entered_;
 };
 
 namespace detail {

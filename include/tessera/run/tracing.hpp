@@ -51,12 +51,11 @@ class TraceEvents final : public TraceSink {
 /// Returns where a mesh lies that is a part of another.
 inline TracedPart traced_part(const DynamicMesh& mesh) {
   TracedPart part;
-  const PartHome* const home = mesh.core()->attached<PartHome>();
-  if (home == nullptr) return part;
-  part.processes = home->members;
+  if (mesh.core()->attached<PartHome>() == nullptr) return part;
   const std::shared_ptr<MeshCore> whole = whole_of(mesh.core());
+  part.processes = members_in(*mesh.core(), *whole);
   const Coordinates at = whole->shape().coordinates(part.processes[0]);
-  const AxisSet left = home->axes.set();
+  const AxisSet left = axes_in(*mesh.core(), *whole).set();
   for (int axis = 0; axis < whole->shape().rank(); ++axis)
     if (!left.contains(axis))
       part.place += (part.place.empty() ? "" : ", ") + std::string(whole->names()[axis]) + " " +

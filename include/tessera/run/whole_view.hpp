@@ -26,6 +26,12 @@
 
 namespace tessera::detail {
 
+/// Returns the axes of a mesh by their numbers in the one on which the manual functions around it
+/// are called (manual_whole_of), its whole mesh in what follows.
+inline AxisList axes_in_whole(const MeshCore& mesh) {
+  const PartHome* const home = mesh.attached<PartHome>();
+  return home != nullptr && home->own ? home->axes : axes_in(mesh, mesh);
+}
 /// Returns the axes of `outer` that the axes of `inner`, a part of it, are.
 inline AxisList free_axes_in(const MeshCore& inner, const MeshCore& outer) {
   const AxisList mine = axes_in_whole(inner), theirs = axes_in_whole(outer);
@@ -51,18 +57,12 @@ inline AxisSet from_whole(AxisSet axes, const MeshCore& mesh) {
   return own;
 }
 
-/// Returns the part of `outer` that this process is in, without the axes `named`. Throws MeshError,
-/// on all processes, where `outer` is a part with fixed coordinates, which others are not in.
+/// Returns the part of `outer` that this process is in, without the axes `named`. On a process that
+/// is not in `outer` it is dry, as that is.
 inline std::shared_ptr<MeshCore> own_part(const std::shared_ptr<MeshCore>& outer, AxisSet named,
                                           Where where) {
-  if (const PartHome* const home = outer->attached<PartHome>(); home != nullptr && !home->own)
-    throw MeshError("manual: a manual function is called on the mesh " + text_of_mesh(*outer) +
-                        ", a part of a mesh, and takes the axes of a whole one; call it on tensors "
-                        "of the whole mesh, or make a mesh of these processes alone, with "
-                        "Transport::among or a communicator",
-                    where);
   // A part of the whole mesh, however it came about, so that there is one for these axes.
-  const std::shared_ptr<MeshCore> whole = whole_of(outer, where);
+  const std::shared_ptr<MeshCore> whole = manual_whole_of(outer, where);
   const AxisList still = axes_in_whole(*outer);
   MeshPart part{whole->shape(), whole->coordinates()};
   for (int i = 0; i < still.size(); ++i)
@@ -144,7 +144,7 @@ inline AxisList leading_axes(const TensorCore& x, AxisSet concerned) {
 /// Returns the sum of x, a tensor of a part, over axes of the whole mesh. Communication: an
 /// all-reduce over them. Collective over the whole mesh.
 inline TensorCore summed_over(const TensorCore& x, AxisSet axes, CallSite site) {
-  const std::shared_ptr<MeshCore> whole = whole_of(x.mesh(), site.where);
+  const std::shared_ptr<MeshCore> whole = manual_whole_of(x.mesh(), site.where);
   const AxisList lead = leading_axes(x, axes);
   const TensorCore parts = seen_outer(x, whole, {{}, lead, axes}, site);
   const Sharding to = parts.sharding().finished();

@@ -19,12 +19,12 @@
 
 namespace tessera::detail {
 
-/// Where a part lies in the mesh that it is a part of.
+/// Where a part lies in the mesh that it is a part of, which may be a part itself.
 struct PartHome {
-  std::weak_ptr<MeshCore> whole;
-  std::vector<int> members;  ///< the number in the whole mesh of each of its processes
-  AxisList axes;             ///< the axis of the whole mesh that each of its own is
-  bool own = false;          ///< each process of the whole mesh is in a part of these axes: its own
+  std::weak_ptr<MeshCore> outer;
+  std::vector<int> members;  ///< the number in that mesh of each of its processes
+  AxisList axes;             ///< the axis of that mesh that each of its own is
+  bool own = false;          ///< each process of that mesh is in a part of these axes: its own
 };
 
 /// The parts of a mesh that have been asked for.
@@ -37,30 +37,79 @@ struct PartsMade {
   std::vector<Entry> entries;
 };
 
-/// Returns the mesh that a mesh is a part of: itself, where it is a part of none. Throws MeshError
+/// Returns the mesh that a part was asked of; null for a mesh that is no part. Throws MeshError
 /// when that has ended.
-inline std::shared_ptr<MeshCore> whole_of(const std::shared_ptr<MeshCore>& mesh, Where where = {}) {
-  const PartHome* part = mesh->attached<PartHome>();
-  if (part == nullptr) return mesh;
-  const std::shared_ptr<MeshCore> whole = part->whole.lock();
-  if (whole == nullptr)
-    throw MeshError("the mesh " + mesh->to_string() +
+inline std::shared_ptr<MeshCore> outer_mesh(const MeshCore& mesh, Where where = {}) {
+  const PartHome* const home = mesh.attached<PartHome>();
+  if (home == nullptr) return nullptr;
+  std::shared_ptr<MeshCore> outer = home->outer.lock();
+  if (outer == nullptr)
+    throw MeshError("the mesh " + mesh.to_string() +
                         " is a part of a mesh that has ended, and tensors go to other parts by the "
                         "whole mesh; keep that as long as its parts",
                     where);
+  return outer;
+}
+/// Returns the mesh that a mesh is a part of, and that is a part of none: itself, where it is one.
+/// Throws MeshError when that has ended.
+inline std::shared_ptr<MeshCore> whole_of(const std::shared_ptr<MeshCore>& mesh, Where where = {}) {
+  std::shared_ptr<MeshCore> whole = mesh;
+  while (std::shared_ptr<MeshCore> outer = outer_mesh(*whole, where)) whole = std::move(outer);
   return whole;
 }
-/// Returns the numbers of a mesh's processes in that mesh, in the order of their own.
-inline std::vector<int> members_of(const MeshCore& mesh) {
-  const PartHome* part = mesh.attached<PartHome>();
-  return part == nullptr ? all_members(mesh.shape().processes()) : part->members;
+/// Calls visit for a mesh, and for those that it lies in, from the innermost on, as far as they
+/// have not ended.
+template <class Visit> void visit_around(MeshCore& mesh, const Visit& visit) {
+  visit(mesh);
+  const PartHome* const home = mesh.attached<PartHome>();
+  if (home == nullptr) return;
+  if (const std::shared_ptr<MeshCore> outer = home->outer.lock()) visit_around(*outer, visit);
 }
-/// Returns the axis of that mesh that each axis of a mesh is, but for `alone`.
-inline AxisList axes_in_whole(const MeshCore& mesh) {
-  if (const PartHome* part = mesh.attached<PartHome>()) return part->axes;
-  AxisList own;
-  for (int a = 0; a < mesh.shape().rank(); ++a) own.push_back(a);
-  return own;
+/// Returns the mesh on which the manual functions around a mesh are called; a mesh itself, where
+/// there are none. Throws MeshError when that has ended.
+inline std::shared_ptr<MeshCore> manual_whole_of(const std::shared_ptr<MeshCore>& mesh,
+                                                 Where where = {}) {
+  const PartHome* const home = mesh->attached<PartHome>();
+  return home != nullptr && home->own ? outer_mesh(*mesh, where) : mesh;
+}
+/// Returns whether a mesh is `whole`, or a part of it, or of a part of it.
+inline bool lies_in(const MeshCore& mesh, const MeshCore& whole) {
+  if (&mesh == &whole) return true;
+  const PartHome* const home = mesh.attached<PartHome>();
+  const std::shared_ptr<MeshCore> outer = home == nullptr ? nullptr : home->outer.lock();
+  return outer != nullptr && lies_in(*outer, whole);
+}
+/// Returns the smallest mesh that two meshes lie in; null where there is none. Throws MeshError
+/// when one that they are parts of has ended.
+inline std::shared_ptr<MeshCore> mesh_of_both(const std::shared_ptr<MeshCore>& a,
+                                              const std::shared_ptr<MeshCore>& b,
+                                              Where where = {}) {
+  std::shared_ptr<MeshCore> both = a;
+  while (both != nullptr && !lies_in(*b, *both)) both = outer_mesh(*both, where);
+  return both;
+}
+/// Returns the numbers in `whole` of a mesh's processes, in the order of their own. Precondition:
+/// the mesh lies in it.
+inline std::vector<int> members_in(const MeshCore& mesh, const MeshCore& whole) {
+  if (&mesh == &whole) return all_members(mesh.shape().processes());
+  const std::vector<int> there = members_in(*outer_mesh(mesh), whole);
+  std::vector<int> members;
+  for (const int p : mesh.attached<PartHome>()->members)
+    members.push_back(there[static_cast<std::size_t>(p)]);
+  return members;
+}
+/// Returns the axis of `whole` that each axis of a mesh is, but for `alone`. Precondition: the mesh
+/// lies in it.
+inline AxisList axes_in(const MeshCore& mesh, const MeshCore& whole) {
+  AxisList axes;
+  if (&mesh == &whole) {
+    for (int a = 0; a < mesh.shape().rank(); ++a) axes.push_back(a);
+    return axes;
+  }
+  const AxisList there = axes_in(*outer_mesh(mesh), whole);
+  const AxisList& own = mesh.attached<PartHome>()->axes;
+  for (int i = 0; i < own.size(); ++i) axes.push_back(there[own[i]]);
+  return axes;
 }
 /// Returns the options of a mesh for one of some of its processes, whose order is their own.
 inline MeshOptions options_within(const MeshCore& mesh) {
@@ -115,12 +164,9 @@ inline std::shared_ptr<MeshCore> part_of(const std::shared_ptr<MeshCore>& mesh,
              : mesh->transport().among(members, where);
   const std::shared_ptr<MeshCore> core =
       make_mesh_core(among, part.shape(), names, options_within(*mesh), where);
-  PartHome home{whole_of(mesh, where), {}, {}, own};
-  const AxisList axes = axes_in_whole(*mesh);
-  for (int a = 0; a < axes.size(); ++a)
-    if (!part.fixes(a)) home.axes.push_back(axes[a]);
-  const std::vector<int> there = members_of(*mesh);
-  for (const int p : members) home.members.push_back(there[static_cast<std::size_t>(p)]);
+  PartHome home{mesh, members, {}, own};
+  for (int a = 0; a < part.whole.rank(); ++a)
+    if (!part.fixes(a)) home.axes.push_back(a);
   core->attachment<PartHome>() = std::move(home);
   core->arena().count_with(mesh->arena(), !absent);
   made.entries.push_back({part.at, own, core});

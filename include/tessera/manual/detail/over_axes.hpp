@@ -117,7 +117,7 @@ struct ViewsOfCall {
 inline TensorCore moved_between(const TensorCore& given, const ViewsOfCall& views,
                                 const Sharding& own, AxisSet varies, CallSite site) {
   const TensorCore x = summable(given, named_call(site.label, site.where));
-  const std::shared_ptr<MeshCore> whole = whole_of(x.mesh(), site.where);
+  const std::shared_ptr<MeshCore> whole = manual_whole_of(x.mesh(), site.where);
   const TensorCore all = seen_outer(x, whole, views.before, site);
   const Sharding to = outer_sharding(own, axes_in_whole(*x.mesh()), views.after);
   return seen_inner(reshard(all, to, site), x.mesh(), views.after, varies, site);

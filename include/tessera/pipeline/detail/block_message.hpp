@@ -5,9 +5,9 @@
 /// process k of another, which lays it out alike. Each flow has a channel of its own, so that what
 /// one process sends in an order of its own meets what the other expects.
 ///
-///     BlockMessages messages(whole, where);
+///     BlockMessages messages(whole, own_part, where);
 ///     messages.send(flow, micro_batch, x, there);           // waits for nobody
-///     TensorCore y = messages.receive(flow, micro_batch, here, from, desc);
+///     messages.receive(flow, micro_batch, y, from);         // y has memory
 ///     messages.finish_receiving(flow, micro_batch);         // now y has its values
 ///
 /// Laws: only the two processes of a message make a call; memory that MPI may still read or write
@@ -27,16 +27,17 @@
 
 namespace tessera::detail {
 
-/// Returns the number in the whole mesh of the process of another part that stands where `own`
-/// stands in its own.
-inline int partner(const MeshCore& own, const MeshCore& other) {
-  return members_of(other)[static_cast<std::size_t>(own.process())];
+/// Returns the number in `whole` of the process of its part `other` that stands where `own` stands
+/// in its own.
+inline int partner(const MeshCore& own, const MeshCore& other, const MeshCore& whole) {
+  return members_in(other, whole)[static_cast<std::size_t>(own.process())];
 }
 
-/// Returns how far the farthest message between two parts goes.
-inline Level level_between(const MeshCore& a, const MeshCore& b, const Machine& machine) {
+/// Returns how far the farthest message between two parts of `whole` goes.
+inline Level level_between(const MeshCore& a, const MeshCore& b, const MeshCore& whole) {
+  const Machine& machine = whole.options().machine;
   if (machine.processes_per_node <= 0) return Level::node;
-  const std::vector<int> from = members_of(a), to = members_of(b);
+  const std::vector<int> from = members_in(a, whole), to = members_in(b, whole);
   for (std::size_t k = 0; k < from.size(); ++k)
     if (from[k] / machine.processes_per_node != to[k] / machine.processes_per_node)
       return Level::network;
@@ -45,8 +46,8 @@ inline Level level_between(const MeshCore& a, const MeshCore& b, const Machine& 
 
 class BlockMessages {
  public:
-  BlockMessages(std::shared_ptr<MeshCore> whole, Where where)
-      : whole_(std::move(whole)), where_(where) {}
+  BlockMessages(std::shared_ptr<MeshCore> whole, std::shared_ptr<MeshCore> own, Where where)
+      : whole_(std::move(whole)), own_(std::move(own)), where_(where) {}
   BlockMessages(const BlockMessages&) = delete;
   BlockMessages& operator=(const BlockMessages&) = delete;
   ~BlockMessages() {
@@ -65,14 +66,11 @@ class BlockMessages {
           "belong "
           "to one stage",
           where_);
-    start(flow, micro_batch, x, partner(*x.mesh(), to), true);
+    start(flow, micro_batch, x, partner(*own_, to, *whole_), true);
   }
-  /// Returns the tensor that will have the values.
-  TensorCore receive(int flow, int micro_batch, const std::shared_ptr<MeshCore>& here,
-                     const MeshCore& from, const TensorDesc& desc) {
-    TensorCore x{here, desc, make_storage(here, TensorCore::local_bytes(*here, desc))};
-    start(flow, micro_batch, x, partner(*here, from), false);
-    return x;
+  /// x will have the values.
+  void receive(int flow, int micro_batch, const TensorCore& x, const MeshCore& from) {
+    start(flow, micro_batch, x, partner(*own_, from, *whole_), false);
   }
   /// Lets messages that are under way go on: MPI moves large ones while it is called, and a process
   /// that computes calls it here.
@@ -129,7 +127,7 @@ class BlockMessages {
     }
   }
 
-  std::shared_ptr<MeshCore> whole_;
+  std::shared_ptr<MeshCore> whole_, own_;
   Where where_;
   std::vector<UnderWay> under_way_;
 };

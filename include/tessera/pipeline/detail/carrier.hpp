@@ -38,7 +38,7 @@ class PipelineCarrier {
         micro_batches_(micro_batches),
         where_(where),
         layers_(*parts[at(own)]),
-        messages_(whole, where),
+        messages_(whole, parts[at(own)], where),
         sums_(micro_batches[0].outputs.size()) {
     for (const ListedMicroBatch& one : micro_batches_) replays_.emplace_back(*one.calls);
     goes_back_ = schedule.goes_back();
@@ -126,10 +126,11 @@ class PipelineCarrier {
 
   void receive(const PipelineInstruction& i) {
     const PipelineFlow& f = flow(i.flow);
-    for (const int t : cut(i.micro_batch).moved[at(i.flow)])
-      here(i.micro_batch, f.to.stage)[at(t)] =
-          messages_.receive(i.flow, i.micro_batch, parts_[at(own_)],
-                            *parts_[at(schedule_.part(f.from.stage))], desc(i.micro_batch, t));
+    for (const int t : cut(i.micro_batch).moved[at(i.flow)]) {
+      TensorCore& x = here(i.micro_batch, f.to.stage)[at(t)];
+      x = replays_[at(i.micro_batch)].fresh(t);
+      messages_.receive(i.flow, i.micro_batch, x, *parts_[at(schedule_.part(f.from.stage))]);
+    }
   }
 
   void act(const PipelineAction& a) {
@@ -151,7 +152,11 @@ class PipelineCarrier {
     const std::vector<int>& outputs = micro_batches_[at(m)].outputs;
     for (const CutOutput& o : unit.outputs) {
       TensorCore& made = tensors[at(outputs[at(o.number)])];
-      sums_.add(at(o.number), o.last ? std::exchange(made, {}) : made, where_);
+      std::shared_ptr<Storage> memory = made.storage();
+      if (o.last) made = TensorCore();
+      sums_.add(at(o.number),
+                Replay::seen_as(micro_batches_[at(m)].results[at(o.number)], std::move(memory)),
+                where_);
     }
     if (place.pass == PipelinePass::backward_weights || !goes_back_) tensors.clear();
   }
@@ -170,11 +175,10 @@ class PipelineCarrier {
   std::vector<TensorCore> results(const std::vector<std::shared_ptr<MeshCore>>& homes) {
     std::vector<TensorCore> all;
     for (std::size_t o = 0; o < sums_.size(); ++o) {
-      const int t = micro_batches_[0].outputs[o];
       const int part = schedule_.part(cut(0).made[o].stage);
       TensorCore sum = sums_.take(o, where_);
       if (!sum.defined()) {
-        TensorDesc made = desc(0, t);
+        TensorDesc made = known_.results[o];
         made.sharding = made.sharding.finished();
         sum = TensorCore::make(parts_[at(part)], made, where_);
       }

@@ -21,8 +21,9 @@ namespace tessera::detail {
 /// The calls of a function of one micro-batch, on stand-ins for its arguments.
 struct ListedMicroBatch {
   std::unique_ptr<Listing> calls = std::make_unique<Listing>();
-  int forward = 0;           ///< how many of the calls are the way forward
-  std::vector<int> outputs;  ///< the numbers of the results in the list
+  int forward = 0;                  ///< how many of the calls are the way forward
+  std::vector<int> outputs;         ///< the numbers of the results in the list
+  std::vector<TensorCore> results;  ///< these, which have no values
   std::vector<std::pair<int, TensorCore>>
       given;                          ///< the number of each stand-in, and what it stands for
   std::vector<TensorCore> stand_ins;  ///< which have no values
@@ -41,6 +42,7 @@ struct PipelineKnown {
   std::vector<CutStructure> structures;
   std::vector<int> of_micro_batch;        ///< in `structures`
   std::vector<std::vector<int>> outputs;  ///< of each micro-batch
+  std::vector<TensorDesc> results;        ///< of the first micro-batch
   PipelineModel model;
   std::vector<std::vector<PipelineInstruction>> instructions;  ///< of each part
 };

@@ -110,6 +110,8 @@ inline PipelineKnown PipelineRunner::make(const std::vector<ListedMicroBatch>& m
                                           std::uint64_t digest) const {
   PipelineKnown known;
   known.digest = digest;
+  for (const TensorCore& result : micro_batches[0].results)
+    known.results.push_back(result.defined() ? result.desc() : TensorDesc{});
   for (const ListedMicroBatch& one : micro_batches) {
     const std::uint64_t structure = one.calls->structure();
     known.outputs.push_back(one.outputs);
@@ -143,7 +145,7 @@ inline PipelineKnown PipelineRunner::make(const std::vector<ListedMicroBatch>& m
     flow.time = machine.transfer(
         flow.bytes, 1,
         level_between(*parts_[static_cast<std::size_t>(schedule_.part(flow.from.stage))],
-                      *parts_[static_cast<std::size_t>(schedule_.part(flow.to.stage))], machine));
+                      *parts_[static_cast<std::size_t>(schedule_.part(flow.to.stage))], *whole_));
   known.instructions = pipeline_instructions(known.model, schedule_, where_);
   return known;
 }
@@ -176,9 +178,8 @@ inline std::vector<PipelineOutput> PipelineRunner::ends() const {
   const Planning planning{mesh.shape(), mesh.process(), options};
   std::vector<PipelineOutput> ends(homes_.size());
   for (std::size_t o = 0; o < ends.size(); ++o) {
-    const int t = known.outputs[0][o];
-    if (t < 0) continue;
-    const TensorDesc& sum = known.structures[0].program.tensor(t).desc;
+    if (known.outputs[0][o] < 0) continue;
+    const TensorDesc& sum = known.results[o];
     TensorDesc finished = sum;
     finished.sharding = sum.sharding.finished();
     const Term letters = letters_of(sum);

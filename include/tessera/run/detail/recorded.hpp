@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// An operator as it is recorded: by its mesh, and by the mesh that this one is a part of.
+/// An operator as it is recorded: by its mesh, and by the meshes that this one lies in.
 ///
 ///     TraceSink* sink = recorded.begin(prepared, mesh, operands, site);   …   recorded.end(mesh, y);
 ///
 /// Laws: where nobody records, both do nothing.
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <tessera/run/plan_cache.hpp>
 #include <tessera/run/recording.hpp>
@@ -15,30 +16,42 @@
 
 namespace tessera::detail {
 
-struct RecordedOperator {
-  int own = -1;       ///< its number in what the mesh records; -1: it is not recorded
-  int in_whole = -1;  ///< the same of the whole mesh
-
+class RecordedOperator {
+ public:
   /// Returns who is told when its instructions run; null: nobody.
   TraceSink* begin(const Prepared& prepared, MeshCore& mesh, const OperandList& operands,
                    CallSite site) {
-    Recorder& recorder = mesh.attachment<Recorder>();
-    Recorder* const whole = recorder_of_whole(mesh);
-    if (!recorder.on() && whole == nullptr) return nullptr;
-    ProgramEntry entry{prepared.plan, std::string(site.label), site.where};
-    entry.operation = prepared.operation;
-    entry.contract = contract_at(mesh, site);
-    if (whole != nullptr) in_whole = whole->begin(entry, mesh, operands);
-    if (!recorder.on()) return nullptr;
-    own = recorder.begin(std::move(entry), mesh, operands);
-    return recorder.traced();
+    TraceSink* traced = nullptr;
+    visit_around(mesh, [&](MeshCore& on) {
+      if (on.attached<Recorder>() == nullptr) return;
+      Recorder& recorder = on.attachment<Recorder>();
+      if (!recorder.on() || (&on != &mesh && recorder.traced() != nullptr)) return;
+      ProgramEntry entry{prepared.plan, std::string(site.label), site.where};
+      entry.operation = prepared.operation;
+      entry.contract = contract_at(mesh, site);
+      numbers_.emplace_back(&on, recorder.begin(std::move(entry), mesh, operands));
+      if (&on == &mesh) traced = recorder.traced();
+    });
+    return traced;
   }
   /// Records a result.
   void end(MeshCore& mesh, const TensorCore& result) const {
-    if (own >= 0) mesh.attachment<Recorder>().end(own, result);
-    if (in_whole < 0) return;
-    if (Recorder* const whole = recorder_of_whole(mesh)) whole->end(in_whole, result);
+    if (numbers_.empty()) return;
+    visit_around(mesh, [&](MeshCore& on) {
+      for (const auto& [recorded, number] : numbers_)
+        if (recorded == &on) on.attachment<Recorder>().end(number, result);
+    });
   }
+
+  /// Returns its number in what `mesh` records; -1: it is not recorded.
+  int number_on(const MeshCore& mesh) const {
+    for (const auto& [recorded, number] : numbers_)
+      if (recorded == &mesh) return number;
+    return -1;
+  }
+
+ private:
+  std::vector<std::pair<const MeshCore*, int>> numbers_;  ///< in what each mesh records
 };
 
 }  // namespace tessera::detail

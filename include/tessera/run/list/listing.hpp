@@ -100,8 +100,8 @@ struct ReadyCall {
   std::uint64_t name = 0;  ///< CallName::digest
 };
 
-/// On how many meshes the calls of a list work: on one; or on parts of one mesh, the mesh, and
-/// meshes over the same processes.
+/// On which meshes the calls of a list work: on one, and on each process's own parts of it in
+/// manual functions; or on parts of one mesh, the mesh, and meshes over the same processes.
 enum class ListsOn : std::uint8_t { one_mesh, one_world };
 
 class Listing final : public Taker {
@@ -144,10 +144,10 @@ class Listing final : public Taker {
   }
   /// Returns the mesh of the first call; null where none is listed.
   const std::shared_ptr<MeshCore>& mesh() const { return mesh_; }
-  /// Returns the meshes of the calls, in the order in which they are first used; and the one over
-  /// all their processes, of which the others are parts: where there is one, that one itself.
+  /// Returns the meshes of the calls, in the order in which they are first used; and the smallest
+  /// one in which all of them lie, or over whose processes they are.
   const std::vector<std::shared_ptr<MeshCore>>& meshes() const { return meshes_; }
-  const std::shared_ptr<MeshCore>& world() const { return meshes_.size() > 1 ? world_ : mesh_; }
+  const std::shared_ptr<MeshCore>& world() const { return world_; }
 
  private:
   friend class ListedRun;

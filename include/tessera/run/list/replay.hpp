@@ -30,13 +30,21 @@ class Replay {
   std::size_t tensors() const { return calls_.tensors_.size(); }
   /// Returns the tensor that the list has under a number.
   const TensorCore& listed(int number) const { return calls_.listed(number).tensor; }
+  /// Returns memory as the tensor `like`, which the list sees there.
+  TESSERA_FUNCTION static TensorCore seen_as(const TensorCore& like,
+                                             std::shared_ptr<Storage> memory);
+  /// Returns memory that is free, for the tensor that the list has under a number.
+  TESSERA_FUNCTION TensorCore fresh(int number) const;
   /// Carries call i out. Its operands, and the memory that it writes, are those of their numbers.
   /// `layers` opens those of the call. Collective over the mesh. Communication: that of the call.
   TESSERA_FUNCTION void run(int i, std::vector<TensorCore>& tensors, OpenAgain& layers);
 
  private:
   /// Returns tensor `t` of the list in the memory of its number.
-  TensorCore seen(int t, const std::vector<TensorCore>& tensors) const;
+  TensorCore seen(int t, const std::vector<TensorCore>& tensors) const {
+    return seen_as(calls_.listed(t).tensor,
+                   tensors[static_cast<std::size_t>(calls_.number_of(t))].storage());
+  }
 
   const Listing& calls_;
 };

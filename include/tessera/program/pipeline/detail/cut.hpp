@@ -214,12 +214,13 @@ class PipelineCutter {
       between_.emplace_back(from, to);
     }
     c.moved[f].push_back(t);
-    const TensorDesc& desc = program_.tensor(t).desc;
+    const ProgramTensor& tensor = program_.tensor(t);
+    const MeshShape& on = program_.mesh_on(tensor.part);
     c.model.flows[f].room += bytes_of(t);
-    c.model.flows[f].bytes += block(desc.extents, desc.sharding, program_.mesh,
-                                    program_.mesh.coordinates(program_.process))
-                                  .size() *
-                              static_cast<Index>(size_of(desc.type));
+    c.model.flows[f].bytes +=
+        block_volume(tensor.desc.extents, tensor.desc.sharding, on,
+                     on.coordinates(program_.place_on(tensor.part, program_.process))) *
+        static_cast<Index>(size_of(tensor.desc.type));
   }
   Index bytes_of(int t) const { return program_.tensor(t).bytes; }
 
@@ -327,11 +328,13 @@ class PipelineCutter {
           for (const int t : c.moved[f]) room += bytes_of(t), there[at(t)] = true;
       for (std::size_t k = 0; k < unit.entries.size(); ++k) {
         const ProgramEntry& e = program_.entry(unit.entries[k]);
-        sums.time = saturating_add(sums.time, e.plan->cost);
-        sums.peak = std::max(sums.peak, saturating_add(held, e.plan->peak_bytes));
-        each_result(e, [&](int t) {
+        const auto made = [&](int t) {
           if (!there[at(t)]) held += bytes_of(t), there[at(t)] = true;
-        });
+        };
+        sums.time = saturating_add(sums.time, e.plan->cost);
+        if (e.result >= 0 && program_.tensor(e.result).awaits) made(e.result);
+        sums.peak = std::max(sums.peak, saturating_add(held, e.plan->peak_bytes));
+        each_result(e, made);
         sums.peak = std::max(sums.peak, held);
         for (const int t : unit.over[k]) drop(t);
       }

@@ -112,10 +112,11 @@ class PartFollower {
     std::vector<int>& tensors = here(m, place.stage);
     for (std::size_t k = 0; k < unit.entries.size(); ++k) {
       const ProgramEntry& e = program(m).entry(unit.entries[k]);
-      memory_.work(e.plan->peak_bytes);
       const auto made = [&](int t) {
         if (t >= 0 && tensors[at(t)] < 0) tensors[at(t)] = memory_.make(program(m).tensor(t).bytes);
       };
+      if (e.result >= 0 && program(m).tensor(e.result).awaits) made(e.result);
+      memory_.work(e.plan->peak_bytes);
       made(e.result);
       for (const int t : e.also) made(t);
       for (const int t : unit.over[k]) drop(tensors[at(t)]);

@@ -51,14 +51,19 @@ TESSERA_FUNCTION int Listing::part_of(const std::shared_ptr<MeshCore>& mesh, Cal
                     site.where);
   };
   if (meshes_.empty()) {
-    mesh_ = mesh;
+    mesh_ = world_ = mesh;
     pool_ = &mesh->attachment<ListedCallPool>().pool();
-  } else {
-    if (on_ == ListsOn::one_mesh)
+  } else if (on_ == ListsOn::one_mesh) {
+    if (manual_whole_of(mesh, site.where) != manual_whole_of(mesh_, site.where))
       refuse("; it works on one; reshard between meshes before or after");
-    if (world_ == nullptr) world_ = whole_of(mesh_, site.where);
-    const std::shared_ptr<MeshCore> whole = whole_of(mesh, site.where);
-    if (whole != world_ && !one_world(*whole, *world_))
+    world_ = mesh_of_both(world_, mesh, site.where);
+  } else if (const auto both = mesh_of_both(world_, mesh, site.where)) {
+    world_ = both;
+  } else {
+    const std::shared_ptr<MeshCore> other = whole_of(mesh, site.where);
+    while (world_ != nullptr && !one_world(*other, *world_))
+      world_ = outer_mesh(*world_, site.where);
+    if (world_ == nullptr)
       refuse(
           ", of other processes; it works on the parts of one mesh, on that mesh, and on meshes "
           "over the same processes; make one of them over the processes of the other");
@@ -78,7 +83,7 @@ TESSERA_FUNCTION TensorCore Listing::take(const Request& r) {
     const PlanQuestion question(r);
     const Prepared& prepared = planned(r, question);
     const Plan& plan = *prepared.plan;
-    const bool moves = on_ == ListsOn::one_world && goes_elsewhere(r);
+    const bool moves = goes_elsewhere(r);
     if (!moves) require_own_tensors(r, plan, false);
     const auto kept = std::allocate_shared<ListedCall>(PoolAllocator<ListedCall>(*pool_), r);
     ListedCall& call = *kept;
@@ -127,11 +132,6 @@ TESSERA_FUNCTION TensorCore Listing::take(const Request& r) {
 
 TESSERA_FUNCTION void Listing::see(const TensorCore& x, const TensorCore& seen, CallSite site) {
   for (const TensorCore* one : {&x, &seen}) (void)part_of(one->mesh(), site);
-  if (on_ == ListsOn::one_mesh)
-    throw UsageError(std::string(site.label) +
-                         ": a tensor is seen otherwise by manual mode in a function whose calls "
-                         "are cut into stages, where tensors stay on one mesh; call it outside",
-                     site.where);
   const int from = found(x, false);
   const int at = static_cast<int>(tensors_.size());
   int end = number_of(from);
@@ -293,7 +293,7 @@ TESSERA_FUNCTION Program Listing::program() const {
       const std::shared_ptr<MeshCore>& on = t.tensor.mesh();
       for (std::size_t k = 0; k < meshes_.size(); ++k)
         if (meshes_[k] == on) tensor.part = static_cast<int>(k);
-      if (!parts || !on->absent())
+      if (!on->absent() || world_->absent())
         tensor.bytes = t.made >= 0 ? arena_charge(TensorCore::local_bytes(*on, tensor.desc))
                                    : storage.charge();
     }
