@@ -17,6 +17,7 @@ namespace cube {
 struct a : Axis<> {};
 struct b : Axis<> {};
 struct c : Axis<> {};
+struct outside : Axis<> {};
 }  // namespace cube
 using Cube = Mesh<cube::a, cube::b, cube::c>;
 template <class... D> using Tensor = ShardedTensor<double, Cube, P<D...>>;
@@ -27,17 +28,30 @@ struct Waves {
     return Kokkos::sin(first + 1.37 * static_cast<double>(i.linear()));
   }
 };
+/// Runs f on cubes that are a whole mesh, and on cubes that are a part of one.
 template <class F> bool on_cubes(const F& f) {
   bool all = true;
+  MeshOptions options;
+  options.check = Check::communicating;
+  const auto told = [](const std::string& text, const MeshShape& s) {
+    return text.empty() ? text : to_string(s, Cube::names()) + ": " + text;
+  };
   for (const MeshShape& s :
        {MeshShape{1, 1, 1}, {2, 1, 2}, {1, 2, 2}, {2, 2, 1}, {2, 2, 2}, {2, 3, 1}, {3, 1, 2}})
     all = quiet(texts_of(s.processes(),
                          [&](const std::shared_ptr<Transport>& w) {
-                           MeshOptions options;
-                           options.check = Check::communicating;
-                           const std::string text =
-                               f(make_mesh<Cube>(w, MeshSizes<Cube>(s), options), s);
-                           return text.empty() ? text : to_string(s, Cube::names()) + ": " + text;
+                           return told(f(make_mesh<Cube>(w, MeshSizes<Cube>(s), options), s), s);
+                         })) &&
+          all;
+  using Whole = Mesh<cube::a, cube::outside, cube::b, cube::c>;
+  for (const MeshShape& s : {MeshShape{2, 2, 1}, {2, 1, 2}, {1, 3, 1}})
+    all = quiet(texts_of(2 * s.processes(),
+                         [&](const std::shared_ptr<Transport>& w) {
+                           const auto mesh =
+                               make_mesh<Whole>(w, sizes<Whole>(s[0], 2, s[1], s[2]), options);
+                           const auto part = mesh.template part<cube::outside>(1);
+                           if (!part.takes_part()) return std::string();
+                           return told(f(part, s), s);
                          })) &&
           all;
   return all;

@@ -23,8 +23,7 @@ TEST_CASE("a random function around manual functions is the same compiled, and s
 }
 
 TEST_CASE("manual functions within one another, of other axes, compiled with their gradients") {
-  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {
-    const auto mesh = make_mesh<Grid>(world, 2, 2);
+  const auto on = [](const ProcessMesh<Grid>& mesh) -> std::string {
     const auto f = [](const InGrid<model, data>& a) {
       return sum(manual<model>([](const auto& rows) {
         const auto inner = manual<data>([](const auto& block) {
@@ -45,6 +44,13 @@ TEST_CASE("manual functions within one another, of other axes, compiled with the
     REQUIRE_THAT(compiled.program().parts().size() == 3);
     REQUIRE_THAT(explain(compiled).find("manual data, model\n") != std::string::npos);
     return "";
+  };
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& world) {
+    return on(make_mesh<Grid>(world, 2, 2));
+  })));
+  CHECK(quiet(texts_of(8, [&](const std::shared_ptr<Transport>& world) {
+    const auto mesh = make_mesh<Mesh<data, fixed::stage, model>>(world, 2, 2, 2);
+    return on(mesh.part<fixed::stage>(1));
   })));
 }
 

@@ -6,6 +6,7 @@
 #include <tessera/run/tracing.hpp>
 
 #include "op/texts_of.hpp"
+#include "pipeline/manual_stages.hpp"
 #include "pipeline/pipeline_case.hpp"
 #include "support/json.hpp"
 
@@ -35,6 +36,16 @@ TEST_CASE("pipeline: the stages change no bit of the loss and the gradients") {
                               : pipeline_bits<double>(transport, c);
       })));
     }
+}
+
+TEST_CASE("pipeline: stages with manual functions are those of the automatic form, to the byte") {
+  const std::uint64_t seed = seed_for("pipelines with manual functions", 387);
+  for (const int processes : {1, 2, 3, 4, 6, 8})
+    for (int round = 0; round < cases_of(4, 40); ++round)
+      CHECK(quiet(texts_of(processes, [&](const std::shared_ptr<Transport>& transport) {
+        Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
+        return manual_pipeline_case(transport, random);
+      })));
 }
 
 TEST_CASE("pipeline: a weight's gradient is summed over a part's processes once in a step") {

@@ -4,6 +4,7 @@
 // schedule's messages.
 #include <doctest/doctest.h>
 
+#include "pipeline/manual_stages.hpp"
 #include "pipeline/pipeline_case.hpp"
 #include "support/pmpi.hpp"
 #include "support/world.hpp"
@@ -22,6 +23,31 @@ TEST_CASE("pipeline: any schedule under MPI gives the loss and the gradients of 
   }
 }
 
+namespace {
+/// Returns the elements of the calls that were recorded.
+Index elements_of(const char* what) {
+  Index sum = 0;
+  for (const std::string& call : support::pmpi::calls())
+    if (call.find(what) == 0) sum += std::stoll(call.substr(call.find(": ") + 2));
+  return sum;
+}
+}  // namespace
+
+TEST_CASE("pipeline: stages with manual functions under MPI are those of the automatic form") {
+  const SendsWatched watch{[] { support::pmpi::record(true); },
+                           [] {
+                             support::pmpi::record(false);
+                             return elements_of("send");
+                           }};
+  const std::uint64_t seed =
+      seed_for("pipelines with manual functions under MPI", 388, support::world()->process() == 0);
+  for (int round = 0; round < cases_of(5, 30); ++round) {
+    Random random(seed + static_cast<std::uint64_t>(round));
+    const std::string text = manual_pipeline_case(support::world(), random, &watch);
+    CHECK_MESSAGE(text.empty(), text);
+  }
+}
+
 TEST_CASE("pipeline: MPI sees the messages of the process's own list, and no others") {
   const int size = support::world()->size();
   const int parts = size % 2 == 0 ? 2 : 1;
@@ -29,23 +55,17 @@ TEST_CASE("pipeline: MPI sees the messages of the process's own list, and no oth
   const PipelineSetting<double> s(support::world(), c);
   auto step = s.pipeline();
   (void)step(s.model, s.batches);
-  const auto elements = [](const char* what) {  // of the calls that were recorded
-    Index sum = 0;
-    for (const std::string& call : support::pmpi::calls())
-      if (call.find(what) == 0) sum += std::stoll(call.substr(call.find(": ") + 2));
-    return sum;
-  };
   support::pmpi::record(true);
   (void)step(s.model, s.batches);
   support::pmpi::record(false);
-  const Index sent = elements("send"), received = elements("receive");
+  const Index sent = elements_of("send"), received = elements_of("receive");
   support::pmpi::record(true);
   if (parts == 2) (void)reshard<OnLine<double, _, _>>(s.model.embed, s.part(1));  // the tied weight
   support::pmpi::record(false);
   const PipelineRun run = simulate(step.model(), step.schedule());
   const PipelinePart& own = run.parts[static_cast<std::size_t>(s.mesh.coordinate<lines::stage>())];
-  CHECK(8 * (sent - elements("send")) == own.sent_bytes);
-  CHECK(8 * (received - elements("receive")) == own.received_bytes);
+  CHECK(8 * (sent - elements_of("send")) == own.sent_bytes);
+  CHECK(8 * (received - elements_of("receive")) == own.received_bytes);
   const bool first = s.mesh.coordinate<lines::stage>() == 0;
   // The second stage sends at least the gradient of the tied weight, which every process has.
   const bool sends = first ? s.batches[0].x.core().local_size() > 0 : true;
