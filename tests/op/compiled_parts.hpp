@@ -103,9 +103,15 @@ std::string compiled_alike(const std::vector<std::shared_ptr<MeshCore>>& meshes,
   if (mine.own_payload_bytes() != program.own_payload_bytes() ||
       mine.peak_bytes() != program.peak_bytes())
     wrong += "the Program has other numbers when it is stated for its own process; ";
-  if (over_processes(program).payload.most < program.own_payload_bytes() ||
-      over_processes(program).peak.most < program.peak_bytes())
-    wrong += "the most on a process is less than is on this one; ";
+  Spread payload, peak;  // process by process
+  for (int p = 0; p < program.mesh.processes(); ++p) {
+    const Program there = on_process(program, p);
+    payload.add(there.own_payload_bytes(), p);
+    peak.add(there.peak_bytes(), p);
+  }
+  const ProgramSpread spread = over_processes(program);
+  if (!(spread.payload == payload) || !(spread.peak == peak))
+    wrong += "numbers over all processes are not those of one after the other; ";
   return wrong + results_apart(got, expected, rounding);
 }
 

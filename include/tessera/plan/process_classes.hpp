@@ -97,6 +97,26 @@ class ProcessClasses {
         if (differs[static_cast<std::size_t>(place)] > 0) add_start(axis, place);
     }
   }
+  /// Takes into account what tells processes of a part apart, whose axes are `axes` of the mesh.
+  constexpr void add(const ProcessClasses& part, const AxisList& axes) {
+    for (int a = 0; a < axes.size(); ++a) {
+      if (part.all_.contains(a)) add_all(AxisSet{axes[a]});
+      for (int i = 0; i < part.starts_[a].size(); ++i) add_start(axes[a], part.starts_[a][i]);
+    }
+  }
+  /// Takes into account which processes are members of a part.
+  constexpr void add_members(const std::vector<bool>& members) {
+    for (int axis = 0; axis < mesh_.rank(); ++axis) {
+      Index first = mesh_[axis], last = -1;
+      for (int p = 0; p < mesh_.processes(); ++p)
+        if (members[static_cast<std::size_t>(p)]) {
+          first = min_of(first, mesh_.coordinates(p)[axis]);
+          last = max_of(last, mesh_.coordinates(p)[axis]);
+        }
+      add_start(axis, first);
+      add_start(axis, last + 1);
+    }
+  }
   constexpr void add_all() { add_all(mesh_.axes()); }
 
   template <class Visit> constexpr void visit(const Visit& visit_one) const {

@@ -254,6 +254,13 @@ class Program {
     return result;
   }
 
+  /// Returns a Program with the layers of this one, and nothing else of it.
+  Program without_operators() const {
+    Program result;
+    result.layers_ = layers_;
+    return result;
+  }
+
   /// Returns the bytes that are held when it begins by tensors that it does not name.
   Index held_by_others() const;
   /// Puts other operators in place of the ones there are, and finds the lifetimes of tensors anew:

@@ -7,6 +7,7 @@
 ///
 /// Laws: all processes of the world say the same, but for the parts of manual functions, of which
 /// each has its own: its places there are those of its coordinates.
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,13 @@ TESSERA_FUNCTION const MeshCore& whole_mesh(const MeshCore& mesh);
 
 /// Returns "data=2", and of a part "data=2 (stage=0 of stage=2 x data=2)".
 TESSERA_FUNCTION std::string text_of_mesh(const MeshCore& mesh);
+
+/// Returns the place of a mesh in a list of meshes; -1: it is none of them.
+template <class Mesh> int number_among(const std::vector<Mesh>& meshes, const MeshCore& mesh) {
+  for (std::size_t i = 0; i < meshes.size(); ++i)
+    if (&*meshes[i] == &mesh) return static_cast<int>(i);
+  return -1;
+}
 
 /// Returns the parts for meshes that lie in `world`, or are over processes of it.
 TESSERA_FUNCTION std::vector<ProgramPart> program_parts(MeshCore& world,

@@ -16,6 +16,7 @@
 ///
 /// Laws: a dry run of a function and a real one record the same Program; layers change nothing
 /// else, and where nothing is recorded a Layer costs one look-up and its name.
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -178,8 +179,7 @@ class Recorder {
   }
   /// Returns the number of a part of the mesh, which is added if it is new.
   int part_of(MeshCore& mesh) {
-    for (std::size_t i = 0; i < meshes_.size(); ++i)
-      if (meshes_[i] == &mesh) return static_cast<int>(i);
+    if (const int known = number_among(meshes_, mesh); known >= 0) return known;
     meshes_.push_back(&mesh);
     return static_cast<int>(meshes_.size()) - 1;
   }
@@ -190,13 +190,16 @@ class Recorder {
     if (known != live_.end())  // another storage has its address
       program_.tensor_to_change(known->second.tensor).last = program_.size() - 1;
     const std::uint64_t serial = storage ? storage->serial() : 0;
-    const auto began_after = [&](int i) { return serials_[static_cast<std::size_t>(i)] >= serial; };
+    // The first operator that began when there was this block: serials only grow.
+    const auto began = [&] {
+      return static_cast<int>(std::lower_bound(serials_.begin(), serials_.end(), serial) -
+                              serials_.begin());
+    };
     ProgramTensor tensor{x.desc(), storage ? storage->charge() : 0,         made, made,
                          0,        storage != nullptr && storage->adopted()};
-    if (made < 0 || began_after(made)) {  // no recorded operator made it
-      tensor.made = -1;
-      tensor.first = 0;
-      while (!began_after(tensor.first)) ++tensor.first;
+    if (made < 0 || serials_[static_cast<std::size_t>(made)] >= serial) {
+      tensor.made = -1;  // no recorded operator made it
+      tensor.first = began();
     }
     if (MeshCore& on = *x.mesh(); &on != mesh_ && lies_in(on, *mesh_)) {
       tensor.part = part_of(on);

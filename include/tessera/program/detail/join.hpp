@@ -213,9 +213,9 @@ TESSERA_FUNCTION Joining join(const Program& program, const PlanOptions& options
     return detail::in_pieces<Joining>(
         program, options, limit,
         [&](const Program& one, const PlanOptions& there) { return join(one, there, limit); },
-        [&](Joining& all, const Joining& made, int part) {
+        [&](Joining& all, const Joining& made, const detail::Pieces& pieces) {
           for (JoinedCall call : made.calls) {
-            call.group = program.axes_on(part, call.group);
+            call.group = program.axes_on(pieces.part(), call.group);
             all.calls.push_back(call);
           }
           all.refused += made.refused;

@@ -5,7 +5,7 @@
 ///
 ///     detail::ProgramNumbers(program).over_all()
 ///
-/// Laws: processes whose blocks have equal extents are visited once.
+/// Laws: processes whose blocks have equal extents are visited once, on parts too.
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -48,13 +48,6 @@ inline Index charge_of(const ProgramTensor& t, const MeshShape& mesh, const Coor
                                      static_cast<Index>(size_of(t.desc.type))));
 }
 
-/// Calls visit(process, coordinates, how many are alike) for processes that stand for all.
-template <class Classes, class Visit>
-void visit_processes(const Program& program, const Classes& classes, const Visit& visit) {
-  if (program.parts().empty()) return classes().visit(visit);
-  for (int p = 0; p < program.mesh.processes(); ++p) visit(p, program.mesh.coordinates(p), 1);
-}
-
 /// Walks through a program on one process after another.
 class ProgramNumbers {
  public:
@@ -88,9 +81,7 @@ class ProgramNumbers {
   }
 
   ProgramSpread over_all() {
-    visit_processes(
-        program_, [this] { return classes(); },
-        [&](int process, const Coordinates&, Index alike) { add(process, alike); });
+    classes().visit([&](int process, const Coordinates&, Index alike) { add(process, alike); });
     return spread_;
   }
   template <class Number> Spread over_steps(const Number& number) {
@@ -108,8 +99,7 @@ class ProgramNumbers {
       for (const std::size_t plan : use_) sum = saturating_add(sum, of_plan[plan]);
       spread.add(sum, process, alike);
     };
-    visit_processes(
-        program_, [this] { return classes(); }, of);
+    classes().visit(of);
     return spread;
   }
   ProgramSpread of_own() {
@@ -153,8 +143,27 @@ class ProgramNumbers {
   }
   ProcessClasses classes() const {
     ProcessClasses all(program_.mesh);
-    for (const Plan& plan : plans_) all.add(plan);
-    for (const ProgramTensor& t : program_.tensors()) all.add(t.desc);
+    if (program_.parts().empty()) {
+      for (const Plan& plan : plans_) all.add(plan);
+      for (const ProgramTensor& t : program_.tensors()) all.add(t.desc);
+      return all;
+    }
+    std::vector<ProcessClasses> of_parts;
+    for (const ProgramPart& part : program_.parts()) {
+      of_parts.emplace_back(part.mesh);
+      std::vector<bool> members;
+      for (const int place : part.places) members.push_back(place >= 0);
+      if (part.other)
+        all.add_all();
+      else
+        all.add_members(members);
+    }
+    for (std::size_t i = 0; i < plans_.size(); ++i)
+      of_parts[static_cast<std::size_t>(parts_[i])].add(plans_[i]);
+    for (const ProgramTensor& t : program_.tensors())
+      of_parts[static_cast<std::size_t>(t.part)].add(t.desc);
+    for (std::size_t k = 0; k < of_parts.size(); ++k)
+      all.add(of_parts[k], program_.parts()[k].axes);
     return all;
   }
   void add(int process, Index alike) {

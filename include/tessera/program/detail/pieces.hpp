@@ -6,119 +6,180 @@
 ///
 ///     in_pieces<Reuse>(program, options, limit, pass, add)
 ///
-/// Laws: a piece has the tensors of the Program under their numbers; what is alive after it
-/// outlives it; operators never go from piece to piece.
+/// Laws: a piece has its own tensors alone, numbered anew; what is alive after it outlives it;
+/// operators never go from piece to piece. All pieces together take time linear in operators and
+/// tensors, and in those times processes where there is a limit.
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
-#include <tessera/base/compiled.hpp>
 #include <tessera/program/detail/over_processes.hpp>
 #include <tessera/program/program.hpp>
 
 namespace tessera::detail {
 
-/// Operators begin … end-1 of a Program, all of one part.
-struct Piece {
-  int begin = 0, end = 0;
-  int part = 0;
+/// The pieces of a Program, one after the other, and what becomes of them.
+class Pieces {
+ public:
+  Pieces(const Program& program, Index limit)
+      : program_(program), counts_held_(limit != max_int64), local_(program.tensors().size(), -1) {
+    for (const ProgramTensor& t : program.tensors())
+      tensors_.push_back({-1, t.last, t.made < 0 && t.last >= 0});
+    if (!counts_held_) return;
+    held_.resize(static_cast<std::size_t>(program.mesh.processes()));
+    for (std::size_t t = 0; t < tensors_.size(); ++t)
+      if (tensors_[t].alive) hold(program.tensors()[t], 1);
+  }
+
+  bool over() const { return end_ == program_.size(); }
+  /// Returns the next piece. A process that takes no part plays the first one.
+  Program next() {
+    begin_ = end_;
+    part_ = program_.entry(begin_).part;
+    while (end_ < program_.size() && program_.entry(end_).part == part_) ++end_;
+    for (const int t : of_piece_) local_[at(t)] = -1;
+    of_piece_.clear();
+    const ProgramPart& part = program_.part_at(part_);
+    Program one = program_.without_operators();
+    one.mesh = part.mesh;
+    one.process = std::max(part.places[at(program_.process)], 0);
+    one.set_names(part.names());
+    std::vector<ProgramEntry> entries;
+    for (int i = begin_; i < end_; ++i) {
+      ProgramEntry e = program_.entry(i);
+      const auto rename = [&](int& t, const TensorDesc& desc) {
+        t = current(t);
+        if (local_[at(t)] < 0) add_to(one, t, desc);
+        t = local_[at(t)];
+      };
+      for (int k = 0; k < e.operands.size(); ++k) rename(e.operands[k], e.plan->slots[k].desc);
+      if (e.result >= 0) rename(e.result, e.plan->result_desc());
+      for (int k = 0; k < e.also.size(); ++k)
+        rename(e.also[k], e.plan->slots[e.plan->also[k]].desc);
+      if (e.replaces >= 0) rename(e.replaces, e.plan->result_desc());
+      entries.push_back(std::move(e));
+    }
+    const int count = static_cast<int>(entries.size());
+    for (std::size_t k = 0; k < of_piece_.size(); ++k) {
+      ProgramTensor& x = one.tensor_to_change(static_cast<int>(k));
+      const bool given = at(of_piece_[k]) < program_.tensors().size();
+      x.made = given && begin_ <= x.made && x.made < end_ ? x.made - begin_ : -1;
+      x.last = tensors_[at(of_piece_[k])].last >= end_ ? count : -1;  // it outlives the piece
+    }
+    one.relist(std::move(entries));
+    one.state_held(held_beside());
+    return one;
+  }
+  int part() const { return part_; }
+
+  /// Puts what a pass has made of the piece in its place.
+  void put_back(const Program& changed) {
+    for (std::size_t k = of_piece_.size(); k < changed.tensors().size(); ++k) {
+      ProgramTensor added = changed.tensors()[k];
+      added.part = part_;
+      added.bytes = program_.charge(added, program_.process);
+      of_piece_.push_back(static_cast<int>(tensors_.size()));
+      local_.push_back(static_cast<int>(k));
+      tensors_.push_back({-1, -1, false});
+      added_.push_back(added);
+    }
+    std::vector<bool> made(of_piece_.size());
+    for (const ProgramEntry& given : changed.entries()) {
+      ProgramEntry& e = entries_.emplace_back(given);
+      e.part = part_;
+      const auto number_of = [&](int& t) {
+        if (t >= 0) t = number(t);
+      };
+      for (int& t : e.operands) number_of(t);
+      if (e.result >= 0) made[at(e.result)] = true;
+      number_of(e.result);
+      for (int& t : e.also) made[at(t)] = true, number_of(t);
+      number_of(e.replaces);
+      if (e.replaces < 0 || e.replaces == e.result) continue;
+      Tensor &gone = tensors_[at(e.replaces)], &by = tensors_[at(e.result)];
+      if (gone.by < 0 && current(e.result) != e.replaces) gone.by = e.result;
+      by.last = std::max(by.last, std::exchange(gone.last, -1));
+    }
+    for (std::size_t k = 0; counts_held_ && k < of_piece_.size(); ++k) {
+      Tensor& t = tensors_[at(of_piece_[k])];
+      const bool alive = (t.alive || made[k]) && t.last >= end_;
+      if (alive != t.alive) hold(tensor(of_piece_[k]), alive ? 1 : -1);
+      t.alive = alive;
+    }
+  }
+  /// Returns the number in the Program of a tensor of the piece.
+  int number(int local) const { return of_piece_[at(local)]; }
+
+  /// Returns the Program with all of its pieces as they are now.
+  Program program() {
+    Program all = program_;
+    for (const ProgramTensor& added : added_) (void)all.add(added);
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      ProgramTensor& x = all.tensor_to_change(static_cast<int>(t));
+      const bool outlives = tensors_[t].last >= program_.size();
+      if (outlives != (x.last >= program_.size())) x.last = outlives ? program_.size() : -1;
+    }
+    all.relist(std::move(entries_));
+    return all;
+  }
+
+ private:
+  struct Tensor {
+    int by = -1;    ///< the one in whose place it is now; -1: none
+    int last = -1;  ///< the last operator of the given Program that has it
+    bool alive = false;
+  };
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  const ProgramTensor& tensor(int t) const {
+    const int given = static_cast<int>(program_.tensors().size());
+    return t < given ? program_.tensor(t) : added_[at(t - given)];
+  }
+  int current(int t) {
+    int now = t;
+    while (tensors_[at(now)].by >= 0) now = tensors_[at(now)].by;
+    while (t != now) t = std::exchange(tensors_[at(t)].by, now);  // a shorter way from now on
+    return now;
+  }
+  void add_to(Program& one, int t, const TensorDesc& desc) {
+    ProgramTensor x = tensor(t);
+    if (x.part != part_) x.desc = desc;
+    x.part = 0;
+    x.bytes = charge_of(x, one.mesh, one.mesh.coordinates(one.process));
+    local_[at(t)] = one.add(x);
+    of_piece_.push_back(t);
+  }
+  /// Counts the bytes of a tensor on each process.
+  void hold(const ProgramTensor& t, int sign) {
+    for (std::size_t p = 0; p < held_.size(); ++p) held_[p] += sign * charge(t, p);
+  }
+  Index charge(const ProgramTensor& t, std::size_t process) const {
+    return min_of(program_.charge(t, static_cast<int>(process)),
+                  max_int64 >> 20);  // sums stay exact
+  }
+  /// Returns the most bytes that a process holds of tensors that the piece has not, when it begins:
+  /// alike on all processes, which decide by it.
+  Index held_beside() const {
+    Index most = 0;
+    for (std::size_t p = 0; p < held_.size(); ++p) {
+      Index held = held_[p];
+      for (const int t : of_piece_)
+        if (tensors_[at(t)].alive) held -= charge(tensor(t), p);
+      most = max_of(most, held);
+    }
+    return most;
+  }
+
+  const Program& program_;
+  bool counts_held_;
+  int begin_ = 0, end_ = 0, part_ = 0;  ///< of the piece
+  std::vector<Tensor> tensors_;
+  std::vector<ProgramTensor> added_;  ///< behind those of the given Program
+  std::vector<ProgramEntry> entries_;
+  std::vector<int> of_piece_;  ///< the number of each of its tensors
+  std::vector<int> local_;     ///< of each tensor its number in the piece; -1: it has none
+  std::vector<Index> held_;    ///< on each process, when the piece begins
 };
-
-/// Returns the piece that begins with operator `begin`.
-inline Piece piece_at(const Program& program, int begin) {
-  Piece piece{begin, begin, program.entry(begin).part};
-  while (piece.end < program.size() && program.entry(piece.end).part == piece.part) ++piece.end;
-  return piece;
-}
-
-/// Calls visit(tensor, its description there) for each tensor that an operator has.
-template <class Visit> void visit_tensors(const ProgramEntry& e, const Visit& visit) {
-  for (int k = 0; k < e.operands.size(); ++k) visit(e.operands[k], e.plan->slots[k].desc);
-  if (e.result >= 0) visit(e.result, e.plan->result_desc());
-  for (int k = 0; k < e.also.size(); ++k) visit(e.also[k], e.plan->slots[e.plan->also[k]].desc);
-}
-
-/// Returns the most bytes that a process holds of tensors that a piece has not, when it begins:
-/// alike on all processes, which decide by it.
-TESSERA_FUNCTION Index held_beside(const Program& program, const Piece& piece,
-                                   const std::vector<bool>& has) {
-  Index most = 0;
-  for (int p = 0; p < program.mesh.processes(); ++p) {
-    Index held = 0;
-    for (std::size_t t = 0; t < has.size(); ++t)
-      if (const ProgramTensor& x = program.tensors()[t]; !has[t] && x.alive_at(piece.begin))
-        held = saturating_add(held, program.charge(x, p));
-    most = max_of(most, held);
-  }
-  return most;
-}
-
-/// Returns a piece as a Program of its part. A process that takes no part plays the first one.
-TESSERA_FUNCTION Program program_of(const Program& program, const Piece& piece, Index limit) {
-  const ProgramPart& part = program.part_at(piece.part);
-  Program one = program;
-  one.set_parts({});
-  one.mesh = part.mesh;
-  one.process = std::max(part.places[static_cast<std::size_t>(program.process)], 0);
-  one.set_names(part.names());
-  std::vector<bool> has(program.tensors().size());
-  std::vector<ProgramEntry> entries;
-  for (int i = piece.begin; i < piece.end; ++i) {
-    entries.push_back(program.entry(i));
-    visit_tensors(program.entry(i), [&](int t, const TensorDesc& desc) {
-      if (has[static_cast<std::size_t>(t)]) return;
-      has[static_cast<std::size_t>(t)] = true;
-      if (program.tensor(t).part != piece.part) one.tensor_to_change(t).desc = desc;
-    });
-  }
-  for (int t = 0; t < static_cast<int>(has.size()); ++t) {
-    ProgramTensor& x = one.tensor_to_change(t);
-    const bool here = has[static_cast<std::size_t>(t)];
-    x.made = here && piece.begin <= x.made && x.made < piece.end ? x.made : -1;
-    x.last = here && x.last >= piece.end ? program.size() : -1;
-    if (!here) x.desc = {x.desc.type, {}, Sharding{}};  // of no mesh
-    x.bytes = here ? charge_of(x, one.mesh, one.mesh.coordinates(one.process)) : 0;
-  }
-  one.relist(std::move(entries));
-  one.state_held(limit == max_int64 ? 0 : held_beside(program, piece, has));
-  return one;
-}
-
-/// Puts what a pass has made of a piece in its place; returns where it ends now.
-TESSERA_FUNCTION int put_back(Program& program, const Piece& piece, const Program& changed) {
-  for (std::size_t t = program.tensors().size(); t < changed.tensors().size(); ++t) {
-    ProgramTensor added = changed.tensors()[t];
-    added.part = piece.part;
-    added.last = -1;
-    added.bytes = program.charge(added, program.process);
-    (void)program.add(added);
-  }
-  std::vector<ProgramEntry> list(program.entries().begin(),
-                                 program.entries().begin() + piece.begin);
-  std::vector<std::pair<int, int>> renamed;
-  for (const ProgramEntry& e : changed.entries()) {
-    list.push_back(e);
-    list.back().part = piece.part;
-    if (e.replaces < 0 || e.replaces == e.result) continue;
-    renamed.emplace_back(e.replaces, e.result);
-    if (program.tensor(e.replaces).last >= program.size())
-      program.tensor_to_change(e.result).last = program.size();
-  }
-  const int end = static_cast<int>(list.size());
-  for (int i = piece.end; i < program.size(); ++i) {
-    ProgramEntry& e = list.emplace_back(program.entry(i));
-    const auto rename = [&](int& t) {
-      for (const auto& [gone, by] : renamed)
-        if (t == gone) t = by;
-    };
-    for (int& t : e.operands) rename(t);
-    rename(e.result);
-    for (int& t : e.also) rename(t);
-  }
-  program.relist(std::move(list));
-  return end;
-}
 
 /// Returns the options of planning on a part.
 inline PlanOptions options_on(const ProgramPart& part, PlanOptions options) {
@@ -127,21 +188,21 @@ inline PlanOptions options_on(const ProgramPart& part, PlanOptions options) {
   return options;
 }
 
-/// Returns what pass(piece, options) makes of all pieces; add(all, made, part) adds what it tells
+/// Returns what pass(piece, options) makes of all pieces; add(all, made, pieces) adds what it tells
 /// of one.
 template <class Made, class Pass, class Add>
 Made in_pieces(const Program& program, const PlanOptions& options, Index limit, const Pass& pass,
                const Add& add) {
   Made all;
   all.peak_before = program.peak_bytes();
-  all.program = program;
-  for (int begin = 0; begin < all.program.size();) {
-    const Piece piece = piece_at(all.program, begin);
-    const Made made = pass(program_of(all.program, piece, limit),
-                           options_on(program.part_at(piece.part), options));
-    add(all, made, piece.part);
-    begin = put_back(all.program, piece, made.program);
+  Pieces pieces(program, limit);
+  while (!pieces.over()) {
+    const Program piece = pieces.next();
+    const Made made = pass(piece, options_on(program.part_at(pieces.part()), options));
+    pieces.put_back(made.program);
+    add(all, made, pieces);
   }
+  all.program = pieces.program();
   all.peak_after = all.program.peak_bytes();
   return all;
 }

@@ -98,9 +98,11 @@ TESSERA_FUNCTION Reuse reuse(const Program& program, const PlanOptions& options)
     return detail::in_pieces<Reuse>(
         program, options, max_int64,
         [](const Program& one, const PlanOptions& there) { return reuse(one, there); },
-        [&](Reuse& all, const Reuse& made, int part) {
-          all.changes.insert(all.changes.end(), made.changes.begin(), made.changes.end());
-          if (program.place_on(part, program.process) >= 0)
+        [&](Reuse& all, const Reuse& made, const detail::Pieces& pieces) {
+          for (const ReusedMemory& one : made.changes)
+            all.changes.push_back(
+                {one.layer, pieces.number(one.operand), pieces.number(one.result)});
+          if (program.place_on(pieces.part(), program.process) >= 0)
             all.bytes = detail::saturating_add(all.bytes, made.bytes);
         });
   return detail::ReusePass(program, options).make();

@@ -204,8 +204,12 @@ TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& option
     return detail::in_pieces<Sharing>(
         program, options, limit,
         [&](const Program& one, const PlanOptions& there) { return share(one, there, limit); },
-        [](Sharing& all, const Sharing& made, int) {
-          all.moves.insert(all.moves.end(), made.moves.begin(), made.moves.end());
+        [](Sharing& all, const Sharing& made, const detail::Pieces& pieces) {
+          for (SharedMove move : made.moves) {
+            move.tensor = pieces.number(move.tensor);
+            move.moved = pieces.number(move.moved);
+            all.moves.push_back(move);
+          }
           all.refused += made.refused;
         });
   const Sharing shared = detail::within_limit(program, limit, [&](const std::vector<int>* some) {

@@ -80,18 +80,20 @@ struct ListedCall {
 };
 
 /// A tensor of the calls. Those of one memory have one number, and are linked, on whichever meshes
-/// they are seen.
+/// they are seen; of them those of one storage, which are seen on one mesh.
 struct ListedTensor {
   TensorCore tensor;
-  int number = 0;  ///< the first one's place in the list of tensors
-  int next = -1;   ///< the next one of this memory
-  int made = -1;   ///< the first one's: the call that makes it
-  int last = -1;   ///< the first one's: the last call that has it
+  int number = 0;   ///< the first one's place in the list of tensors
+  int next = -1;    ///< the next one of this memory
+  int end = -1;     ///< the first one's: the last one of this memory
+  int beside = -1;  ///< the next one of this storage, of another description
+  int holds = 0;    ///< the storage's first one's: how often the list holds the storage
+  int made = -1;    ///< the first one's: the call that makes it
+  int last = -1;    ///< the first one's: the last call that has it
   bool hidden =
       false;  ///< the first one's, and that of what is written: calls write what was there
   bool awaits = false;  ///< the first one's: a move makes it, which needs its memory
-  int seen_from =
-      -1;  ///< the tensor that it is, seen on another mesh: its storage holds that one's
+  bool seen = false;    ///< the first one's: it is seen on several meshes
 };
 
 /// An operator of a Program that has been planned.
@@ -159,14 +161,15 @@ class Listing final : public Taker {
   int number_of(int tensor) const { return listed(tensor).number; }
   /// Returns the place of a tensor in the list, where it is added if it is new.
   int found(const TensorCore& tensor, bool made);
+  /// Adds a tensor to those of the memory `number`, or where that is -1 to a memory of its own;
+  /// returns its place.
+  int add(const TensorCore& tensor, int number);
   /// The same of a tensor that the next call has.
   int place_of(const TensorCore& tensor, bool made);
   /// Returns the place of a mesh among those of the calls, where it is added if it is new.
   int part_of(const std::shared_ptr<MeshCore>& mesh, CallSite site);
-  /// Returns whether somebody else holds a tensor's memory; and whether it is seen as a tensor of
-  /// several meshes.
+  /// Returns whether somebody else holds a tensor's memory.
   bool kept_by_others(int number) const;
-  bool seen_elsewhere(int number) const;
   int layers_now(const MeshCore& mesh);
   void show();
   /// Returns what is pinned, by the number of each tensor.

@@ -42,8 +42,7 @@ inline bool one_world(MeshCore& a, MeshCore& b) {
 }
 
 TESSERA_FUNCTION int Listing::part_of(const std::shared_ptr<MeshCore>& mesh, CallSite site) {
-  for (std::size_t i = 0; i < meshes_.size(); ++i)
-    if (meshes_[i] == mesh) return static_cast<int>(i);
+  if (const int known = number_among(meshes_, *mesh); known >= 0) return known;
   const auto refuse = [&](const char* rule) {
     throw MeshError(std::string(site.label) +
                         ": a compiled function calls operators on two meshes, " +
@@ -133,16 +132,13 @@ TESSERA_FUNCTION TensorCore Listing::take(const Request& r) {
 TESSERA_FUNCTION void Listing::see(const TensorCore& x, const TensorCore& seen, CallSite site) {
   for (const TensorCore* one : {&x, &seen}) (void)part_of(one->mesh(), site);
   const int from = found(x, false);
-  const int at = static_cast<int>(tensors_.size());
-  int end = number_of(from);
-  while (listed(end).next >= 0) end = listed(end).next;
-  listed(end).next = at;
   digest_.add(0x5EE4'0000'0000'0001u);  // no call's name: a tensor is seen
   digest_.add(static_cast<std::uint64_t>(from));
-  ListedTensor added{seen, number_of(from)};
-  added.seen_from = from;
-  tensors_.push_back(std::move(added));
+  listed(number_of(from)).seen = true;
+  ++listed(x.storage()->listed()).holds;  // by what is seen
+  const int at = add(seen, number_of(from));
   seen.storage()->set_listed(at);
+  listed(at).holds = 1;
 }
 
 TESSERA_FUNCTION void Listing::refuse(CallSite site) const {
@@ -163,23 +159,28 @@ TESSERA_FUNCTION int Listing::found(const TensorCore& tensor, bool made) {
   const int known = storage.listed();  // by this list, if its tensor has this memory
   const bool mine = known >= 0 && known < static_cast<int>(tensors_.size()) &&
                     listed(known).tensor.storage().get() == &storage;
-  int at = mine ? known : -1;
-  for (int before = -1; at >= 0 || before >= 0; before = at, at = listed(at).next) {
-    if (at < 0) {  // the same memory as another tensor
-      listed(before).next = static_cast<int>(tensors_.size());
-      break;
-    }
-    const TensorCore& there = listed(at).tensor;
-    if (there.storage().get() == &storage && there.desc() == tensor.desc()) break;
+  if (!mine) {
+    const int at = add(tensor, -1);
+    storage.set_listed(at);
+    listed(at).holds = 1;
+    listed(at).made = made ? size() : -1;
+    return at;
   }
-  if (at < 0) {
-    at = static_cast<int>(tensors_.size());
-    tensors_.push_back({tensor, mine ? number_of(known) : at});
-    if (!mine) {
-      storage.set_listed(at);
-      listed(at).made = made ? size() : -1;
-    }
-  }
+  int last = known;
+  for (int at = known; at >= 0; last = at, at = listed(at).beside)
+    if (listed(at).tensor.desc() == tensor.desc()) return at;
+  const int at = add(tensor, number_of(known));
+  listed(last).beside = at;
+  ++listed(known).holds;
+  return at;
+}
+
+TESSERA_FUNCTION int Listing::add(const TensorCore& tensor, int number) {
+  const int at = static_cast<int>(tensors_.size());
+  const int first = number < 0 ? at : number;
+  tensors_.push_back({tensor, first});
+  if (number >= 0) listed(listed(first).end).next = at;
+  listed(first).end = at;
   return at;
 }
 
@@ -201,27 +202,11 @@ TESSERA_FUNCTION int Listing::layers_now(const MeshCore& mesh) {
   return static_cast<int>(layers_.size()) - 1;
 }
 
-TESSERA_FUNCTION bool Listing::seen_elsewhere(int number) const {
-  for (int i = number; i >= 0; i = listed(i).next)
-    if (listed(i).seen_from >= 0) return true;
-  return false;
-}
-
 TESSERA_FUNCTION bool Listing::kept_by_others(int number) const {
-  const auto storage = [&](int i) { return listed(i).tensor.storage().get(); };
-  if (!seen_elsewhere(number)) {
-    long own = 0;
-    for (int i = number; i >= 0; i = listed(i).next) ++own;
-    return listed(number).tensor.storage().use_count() > own;
-  }
-  for (int i = number; i >= 0; i = listed(i).next) {
-    long own = 0;
-    for (int k = number; k >= 0; k = listed(k).next) {
-      if (storage(k) == storage(i)) ++own;
-      if (const int from = listed(k).seen_from; from >= 0 && storage(from) == storage(i)) ++own;
-    }
-    if (listed(i).tensor.storage().use_count() > own) return true;
-  }
+  for (int i = number; i >= 0; i = listed(i).next)
+    if (const int holds = listed(i).holds;
+        holds > 0 && listed(i).tensor.storage().use_count() > holds)
+      return true;
   return false;
 }
 
@@ -289,10 +274,9 @@ TESSERA_FUNCTION Program Listing::program() const {
       tensor.last = kept_by_others(i) ? size() : t.last;
       tensor.adopted = storage.adopted();
       tensor.awaits = t.awaits;
-      tensor.seen = seen_elsewhere(i);
+      tensor.seen = t.seen;
       const std::shared_ptr<MeshCore>& on = t.tensor.mesh();
-      for (std::size_t k = 0; k < meshes_.size(); ++k)
-        if (meshes_[k] == on) tensor.part = static_cast<int>(k);
+      tensor.part = number_among(meshes_, *on);
       if (!on->absent() || world_->absent())
         tensor.bytes = t.made >= 0 ? arena_charge(TensorCore::local_bytes(*on, tensor.desc))
                                    : storage.charge();
