@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A call that outlives the place where it was written: with copies of its operator, operands,
-/// label and function, which are its caller's otherwise.
+/// A call that outlives the place where it was written: with copies of its operator, of the lists
+/// that a move between meshes views, of its operands, label and function, which are its caller's
+/// otherwise.
 ///
 ///     const KeptRequest kept(r);
 ///     run(kept.request());                     // later
@@ -12,7 +13,10 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include <tessera/plan/op/move/between.hpp>
+#include <tessera/plan/op/move/between_parts.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/run/extras.hpp>
 #include <tessera/tensor/tensor_core.hpp>
@@ -30,6 +34,7 @@ class KeptCall {
     extras_.also = nullptr;
     extras_.started = nullptr;
     extras_.promised = nullptr;
+    keep_lists();
     if (extras_.kernel.keep != nullptr)
       extras_.kernel.context = extras_.kernel.keep(extras_.kernel.context, nullptr);
     if (extras_.mesh != nullptr) {
@@ -60,7 +65,26 @@ class KeptCall {
   const std::shared_ptr<MeshCore>& mesh() const { return mesh_; }
 
  private:
+  /// Copies the lists that a move's operator views.
+  void keep_lists() {
+    if (const auto* const move = operation_.view().get_if<ops::BetweenParts>()) {
+      ops::BetweenParts own = *move;
+      boxes_.assign(own.from.boxes().begin(), own.from.boxes().end());
+      boxes_.insert(boxes_.end(), own.to.boxes().begin(), own.to.boxes().end());
+      own.from.place.boxes = boxes_.data();
+      own.to.place.boxes = boxes_.data() + own.from.place.count;
+      operation_ = own;
+    } else if (const auto* const to_mesh = operation_.view().get_if<ops::Between>()) {
+      ops::Between own = *to_mesh;
+      places_.assign(own.to.places.begin(), own.to.places.end());
+      own.to.places = places_;
+      operation_ = own;
+    }
+  }
+
   Operation operation_;
+  std::vector<Box> boxes_;
+  std::vector<int> places_;
   std::string label_;
   CallSite site_;
   Extras extras_;

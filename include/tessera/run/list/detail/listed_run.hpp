@@ -108,9 +108,7 @@ class ListedRun {
       const ProgramEntry& e = program_.entry(i);
       ReadyCall& ready = ready_[static_cast<std::size_t>(i)];
       const ListedCall* const call = e.call < 0 ? nullptr : &calls_.call(e.call);
-      // A move's own: what its operation points to has ended.
-      if (ready.prepared == nullptr && call != nullptr &&
-          (call->moves || e.plan == call->prepared->plan))
+      if (ready.prepared == nullptr && call != nullptr && e.plan == call->prepared->plan)
         ready = {call->prepared, call->name};
       if (ready.prepared == nullptr) {
         const PlanQuestion question(r);
