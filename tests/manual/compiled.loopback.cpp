@@ -98,6 +98,33 @@ TEST_CASE("a function within manual mode is the same compiled") {
   })));
 }
 
+TEST_CASE(
+    "a broken promise is found where values are there, and passes where they are made later") {
+  CHECK(quiet(texts_of(4, [](const std::shared_ptr<Transport>& world) -> std::string {
+    MeshOptions options;
+    options.check = Check::communicating;
+    const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 2), options);
+    const auto x = from_function<InGrid<_, data>>(mesh, {3, 4}, Sines{0.7});
+    const auto breaks = [](const InGrid<_, data>& a) {
+      return manual<model>([](const auto& e) {
+        const auto total = all_reduce_over<model>(varying<model>(e));  // under way, in async
+        return equal_by_promise<model>(total * (cast<double>(axis_index<model>(e)) + 1.0));
+      })(a);
+    };
+    const std::string now = complaint_of([&] { (void)breaks(x); });
+    REQUIRE_THAT(now.find("the call promises that they are equal") != std::string::npos);
+    const auto own = [&](const auto& y) {  // each process has what it has made
+      const auto block = to_host(manual<model>(
+          [](const auto& e) { return all_gather_over<model>(varying<model>(e)); })(y));
+      return block(1, 2, 3) == 2 * block(0, 2, 3) && block(0, 2, 3) != 0;
+    };
+    REQUIRE_THAT(own(compile(breaks)(x)));
+    auto pending = async([&] { return breaks(x); });
+    REQUIRE_THAT(own(pending.wait()));
+    return "";
+  })));
+}
+
 TEST_CASE("calls that differ in what leaves last are of two structures") {
   CHECK(quiet(texts_of(4, [](const std::shared_ptr<Transport>& world) -> std::string {
     const auto mesh = make_mesh<Grid>(world, 2, 2);

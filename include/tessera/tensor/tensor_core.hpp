@@ -42,7 +42,7 @@ class Storage {
   /// that is promised, it is there when the promise is kept.
   explicit Storage(const std::shared_ptr<Storage>& of)
       : mesh_(of->mesh_),
-        data_(of->data_),
+        data_(of->promised() ? nullptr : of->data_),  // asked first: it may just have arrived
         owner_(mesh_->keep(of)),
         adopted_(true),
         promised_(of->promised()),
