@@ -225,15 +225,10 @@ struct replica : Axis<> {};
 inline SomeGrid some_grid(const std::shared_ptr<Transport>& world, Random& random,
                           const MeshOptions& options) {
   using namespace fixed;
-  const auto divisor = [&](int n) {
-    std::vector<int> parts;
-    for (int q = 1; q <= n; ++q)
-      if (n % q == 0) parts.push_back(q);
-    return random.of(parts);
-  };
   const int kind = random.chance(40) ? 0 : 1 + random.below(5), size = world->size();
-  const int s = kind == 0 ? 1 : divisor(size), r = kind < 4 ? 1 : divisor(size / s);
-  const int left = size / s / r, m = divisor(left), d = left / m;
+  const int s = kind == 0 ? 1 : some_divisor(random, size),
+            r = kind < 4 ? 1 : some_divisor(random, size / s);
+  const int left = size / s / r, m = some_divisor(random, left), d = left / m;
   const int i = random.below(s), j = random.below(r);
   const std::string text = std::to_string(d) + "x" + std::to_string(m);
   const auto of_part = [&](const auto& whole, const ProcessMesh<Grid>& part) {

@@ -51,7 +51,7 @@ TEST_CASE(
   CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {
     const auto mesh = make_mesh<Two>(world, 2, 2);
     const auto first = mesh.part<stage>(0), second = mesh.part<stage>(1);
-    const auto x = from_function<OnPart>(first, {8, 6}, NumberedBy{1});
+    const auto x = from_function<OnPart>(first, {8, 6}, Numbered{1});
     const auto f = [&](const OnPart& a) {
       return sum<"ij->", P<>>(reshard<OnPart>(a * a, second));
     };
@@ -75,7 +75,7 @@ TEST_CASE(
     for (int p = 0; p < 4; ++p) REQUIRE_THAT(on_process(program, p).payload_bytes() == 192);
     REQUIRE_THAT(!explain_memory(program).empty() && !explain_all(program).empty());
     REQUIRE_THAT(!simulated_trace(program).events.empty());
-    (void)compiled(from_function<OnPart>(first, {10, 6}, NumberedBy{1}));
+    (void)compiled(from_function<OnPart>(first, {10, 6}, Numbered{1}));
     REQUIRE_THAT(compiled.explain_structures().find("call 2 differs from call 1") !=
                  std::string::npos);
     (void)compiled(x);
@@ -100,8 +100,8 @@ TEST_CASE("parts that are mixed are named, and a process that lists other calls 
   CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {
     const auto mesh = make_mesh<Two>(world, sizes<Two>(2, 2), {.check = Check::light});
     const auto first = mesh.part<stage>(0), second = mesh.part<stage>(1);
-    const auto x = from_function<OnPart>(first, {8, 6}, NumberedBy{1});
-    const auto y = from_function<OnPart>(second, {8, 6}, NumberedBy{2});
+    const auto x = from_function<OnPart>(first, {8, 6}, Numbered{1});
+    const auto y = from_function<OnPart>(second, {8, 6}, Numbered{2});
     const std::string mixed = complaint_of([&] { (void)compile([&] { return x + y; })(); });
     REQUIRE_THAT(mixed.find("data=2 (stage=0 of stage=2 x data=2)") != std::string::npos);
     REQUIRE_THAT(mixed.find("data=2 (stage=1 of stage=2 x data=2)") != std::string::npos);
@@ -125,7 +125,7 @@ TEST_CASE("what a later part reads lives until then, and an argument that is giv
   CHECK(quiet(texts_of(2, [&](const std::shared_ptr<Transport>& world) -> std::string {
     const auto mesh = make_mesh<Two>(world, 2, 1);
     const auto first = mesh.part<stage>(0), second = mesh.part<stage>(1);
-    auto x = from_function<OnPart>(first, {64, 64}, NumberedBy{1});
+    auto x = from_function<OnPart>(first, {64, 64}, Numbered{1});
     const auto steps = [&](OnPart a) {
       OnPart b = a + 1.0;
       a = OnPart();
@@ -174,8 +174,8 @@ TEST_CASE("a move that finds no memory for its result says which, compiled too")
     texts[compiles] = texts_of(2, [&](const std::shared_ptr<Transport>& world) -> std::string {
       const auto mesh = make_mesh<Two>(world, sizes<Two>(2, 1), {.memory_limit = 40'000});
       const auto first = mesh.part<stage>(0), second = mesh.part<stage>(1);
-      const auto x = from_function<OnPart>(first, {64, 64}, NumberedBy{1});
-      const auto held = from_function<OnPart>(second, {64, 64}, NumberedBy{1});
+      const auto x = from_function<OnPart>(first, {64, 64}, Numbered{1});
+      const auto held = from_function<OnPart>(second, {64, 64}, Numbered{1});
       const auto move = [&](const OnPart& a) { return reshard<OnPart>(a, second); };
       if (compiles)
         (void)compile(move)(x);

@@ -43,7 +43,7 @@ TEST_CASE("a process outside of a part makes no MPI call for it, and waits for n
   using One = ShardedTensor<double, Mesh<alone>, P<_>>;
   const auto mesh = make_mesh<Line>(world(), sizes<Line>(size), {.check = Check::light});
   const auto first = mesh.part<turn>(0), last = mesh.part<turn>(size - 1);
-  const auto x = from_function<One>(first, {1000}, NumberedBy{1});
+  const auto x = from_function<One>(first, {1000}, Numbered{1});
   auto step = compile([&](const One& a) {
     One b = a + a;
     for (int i = 0; i < 3; ++i) b = reshard<One>(b * b, last);

@@ -15,32 +15,10 @@
 
 #include "op/compiled_parts.hpp"
 #include "op/parts_case.hpp"
+#include "op/rests.hpp"
 #include "support/enumerate.hpp"
 
 namespace support {
-
-/// The rest of a sum by 101, so that sums of the values are exact.
-struct RestOfSum {
-  KOKKOS_FUNCTION double operator()(double x, double y) const {
-    const double sum = x + 3 * y;
-    return sum - 101 * Kokkos::floor(sum / 101);
-  }
-};
-struct RestOfProduct {
-  double factor;
-  KOKKOS_FUNCTION double operator()(double x) const {
-    const double product = factor * x;
-    return product - 101 * Kokkos::floor(product / 101);
-  }
-};
-struct NumberedBy {
-  double first;
-  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
-    double value = first;
-    for (int d = 0; d < i.size(); ++d) value = value * 3 + static_cast<double>(i[d] * (d + 2));
-    return value - 101 * Kokkos::floor(value / 101);
-  }
-};
 
 /// A function that `random` chooses: operators on matrices of several meshes, some in place, and
 /// moves between the meshes.
@@ -81,21 +59,21 @@ struct OverParts {
         to = reshard(x, out);
         return;
       case 4:
-        to = map_dynamic<double>("ij->ij", RestOfProduct{static_cast<double>(r.below(9))}, out, x);
+        to = map_dynamic<double>("ij->ij", Times{static_cast<double>(r.below(9))}, out, x);
         return;
       case 5:
-        if (alike) to = map_dynamic<double>("ij,ij->ij", RestOfSum{}, out, x, y);
+        if (alike) to = map_dynamic<double>("ij,ij->ij", AddRest{}, out, x, y);
         return;
       case 6:
         if (beside && x.extents()[1] == y.extents()[0])
-          to = map_dynamic<double>("ij->ij", RestOfProduct{2}, out, einsum("ij,jk->ik", x, y, out));
+          to = map_dynamic<double>("ij->ij", Times{2}, out, einsum("ij,jk->ik", x, y, out));
         return;
       case 7:
         if (alike && x.core().storage() != y.core().storage() && x.sharding() == y.sharding())
           reshard_into(y, x);
         return;
       default:
-        to = map_dynamic<double>("ij->ij", RestOfProduct{3}, out, x);
+        to = map_dynamic<double>("ij->ij", Times{3}, out, x);
         return;
     }
   }
@@ -135,7 +113,7 @@ inline std::string compiled_parts_case(const std::shared_ptr<Transport>& world, 
           const Extents extents{r.of(sides), r.of(sides)};
           all.push_back(from_function<double>(mesh, extents,
                                               some_sharding(r, 2, mesh.shape().rank()),
-                                              NumberedBy{static_cast<double>(i + call)}));
+                                              Numbered{static_cast<double>(i + call)}));
         }
         return all;
       };
@@ -187,7 +165,7 @@ inline std::string compiled_parts_gradient_case(const std::shared_ptr<Transport>
     for (int call = 0; call < 2; ++call) {
       const auto given = [&](const DynamicMesh& mesh, Index n, Index m, const Sharding& s,
                              double f) {
-        return from_function<double>(mesh, {n, m}, s, NumberedBy{f + call}) * 0.01;
+        return from_function<double>(mesh, {n, m}, s, Numbered{f + call}) * 0.01;
       };
       const DynamicTensor x = given(a, 5, 6, x_on, 1), w = given(a, 6, 7, w_on, 2),
                           v = given(b, 6, 4, v_on, 3);

@@ -22,6 +22,7 @@
 #include <tessera/program/peak.hpp>
 #include <tessera/tessera.hpp>
 
+#include "op/rests.hpp"
 #include "support/enumerate.hpp"
 #include "support/larger.hpp"
 #include "support/observer.hpp"
@@ -30,20 +31,6 @@ namespace support {
 using namespace tessera;
 using Pool = std::vector<DynamicTensor>;
 
-/// The rest of a sum by 101.
-struct AddRest {
-  KOKKOS_FUNCTION double operator()(double x, double y) const {
-    const double sum = x + 2 * y;
-    return sum - 101 * Kokkos::floor(sum / 101);
-  }
-};
-struct Times {
-  double factor;
-  KOKKOS_FUNCTION double operator()(double x) const {
-    const double y = factor * x;
-    return y - 101 * Kokkos::floor(y / 101);
-  }
-};
 struct BothRests {
   KOKKOS_FUNCTION Several<double, double> operator()(double x, double y) const {
     return several(AddRest{}(x, y), AddRest{}(y, x));
@@ -54,14 +41,6 @@ struct Turned {
 };
 template <class From, class To> struct Converted {
   KOKKOS_FUNCTION To operator()(From x) const { return static_cast<To>(x); }
-};
-struct Numbered {
-  double first;
-  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
-    double value = first;
-    for (int d = 0; d < i.size(); ++d) value = value * 3 + static_cast<double>(i[d] * (d + 2));
-    return value - 101 * Kokkos::floor(value / 101);
-  }
 };
 
 /// The contract that accepts what the product of x and y communicates where it does not loop, and

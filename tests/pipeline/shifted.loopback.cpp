@@ -138,10 +138,7 @@ TEST_CASE("pipeline: as a sharding, in rounds, any stages and micro-batches on a
   for (const int processes : {1, 2, 3, 4, 6, 8})
     for (int round = 0; round < cases_of(3, 20); ++round) {
       Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
-      int parts;
-      do {
-        parts = 1 + random.below(processes);
-      } while (processes % parts != 0);
+      const int parts = some_divisor(random, processes);
       const Index stages = 1 + random.below(4), rounds = 1 + random.below(3),
                   m = 1 + random.below(6), rows = 1 + random.below(4);
       CHECK(quiet(texts_of(processes, [&](const std::shared_ptr<Transport>& t) {
@@ -185,10 +182,7 @@ TEST_CASE("pipeline: as a sharding, any stages and micro-batches on any mesh") {
   for (const int processes : {1, 2, 3, 4, 6, 8})
     for (int round = 0; round < cases_of(3, 20); ++round) {
       Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
-      int parts;
-      do {
-        parts = 1 + random.below(processes);
-      } while (processes % parts != 0);
+      const int parts = some_divisor(random, processes);
       const Index stages = 1 + random.below(5), m = 1 + random.below(10),
                   rows = 1 + random.below(5);
       const bool compiled = random.chance(30);

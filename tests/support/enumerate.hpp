@@ -47,6 +47,14 @@ class Random {
   std::uint64_t state_;
 };
 
+/// Returns one of the numbers that divide n.
+inline int some_divisor(Random& random, int n) {
+  std::vector<int> all;
+  for (int q = 1; q <= n; ++q)
+    if (n % q == 0) all.push_back(q);
+  return random.of(all);
+}
+
 /// Returns the seed of a sample: `otherwise`, or what TESSERA_TEST_SEED says.
 inline std::uint64_t seed_for(const char* test, std::uint64_t otherwise, bool print = true) {
   const char* text = std::getenv("TESSERA_TEST_SEED");

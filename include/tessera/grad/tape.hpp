@@ -39,7 +39,7 @@ inline const Storage* memory_of(const TensorCore& x) { return x.storage()->root(
 class Tape final : public Taker, public ViewWatch {
  public:
   explicit Tape(FinishSums finish = FinishSums::together)
-      : outer_(taker_of_thread), outer_watch_(watch_of_thread), finish_(finish) {}
+      : Taker(taker_of_thread), outer_watch_(watch_of_thread), finish_(finish) {}
 
   /// Follows a tensor: what depends on it has gradients. Returns its number. `under`: the sharding
   /// of its gradient; null: its own. Throws UsageError when it is followed already.
@@ -51,7 +51,6 @@ class Tape final : public Taker, public ViewWatch {
   Tape* tape() override { return this; }
   TESSERA_FUNCTION void pin(const TensorCore& x, const OpenSharding& to, Where where) override;
   Taker* beneath() override { return outer_; }
-  Taker* lister() override { return outer_ == nullptr ? nullptr : outer_->lister(); }
   void record_stated(const GradientBack& back, const TensorCore& x, const TensorCore& y,
                      CallSite site, Stated stated) override {
     record(back, {x}, {y}, {}, site, stated);
@@ -156,7 +155,6 @@ class Tape final : public Taker, public ViewWatch {
     Where where;
   };
 
-  Taker* outer_;  ///< who takes the calls then
   ViewWatch* outer_watch_;
   FinishSums finish_;
   bool read_ = false;  ///< a followed tensor has been viewed, last at read_at_

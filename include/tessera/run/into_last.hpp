@@ -24,7 +24,7 @@ namespace tessera::detail {
 
 class IntoLast final : public Taker {
  public:
-  IntoLast(const TensorCore& y, Where where) : outer_(taker_of_thread), y_(y), where_(where) {}
+  IntoLast(const TensorCore& y, Where where) : Taker(taker_of_thread), y_(y), where_(where) {}
   ~IntoLast() {
     for (const Made& made : made_) made.promised.storage()->break_promise();
   }
@@ -32,11 +32,7 @@ class IntoLast final : public Taker {
   /// Holds a call back, and returns its results, whose memory is promised. Throws what the call
   /// before it throws, and UsageError when this one has a destination of its own.
   TESSERA_FUNCTION TensorCore take(const Request& r) override;
-  void refuse(CallSite site) const override {
-    if (outer_ != nullptr) outer_->refuse(site);
-  }
   bool takes_all() const override { return true; }
-  Taker* lister() override { return outer_ == nullptr ? nullptr : outer_->lister(); }
   TESSERA_FUNCTION void pin(const TensorCore& x, const OpenSharding& to, Where where) override;
   /// Throws UsageError where a tape takes the calls then: a call that asks for it would pass by
   /// those that are held back.
@@ -69,7 +65,6 @@ class IntoLast final : public Taker {
   /// Returns the tensor that stands for an operand now.
   const TensorCore& now(const TensorCore& operand) const;
 
-  Taker* outer_;  ///< who takes the calls then
   const TensorCore& y_;
   Where where_;
   std::unique_ptr<KeptRequest> held_;

@@ -25,15 +25,18 @@ using GradientBack = std::function<std::vector<TensorCore>(const std::vector<Ten
 /// (run/whole_view.hpp), which passes unfinished gradients on as they come.
 enum class Stated : std::uint8_t { made, seen };
 
-/// Takes the calls of this thread in place of carrying them out.
+/// Takes the calls of this thread in place of carrying them out. `outer`: who takes those that it
+/// makes itself; null: they are carried out.
 class Taker {
  public:
-  Taker() = default;
+  explicit Taker(Taker* outer = nullptr) : outer_(outer) {}
   Taker(const Taker&) = delete;
   Taker& operator=(const Taker&) = delete;
   virtual TensorCore take(const Request& r) = 0;
   /// Throws where a call that it cannot take would be out of turn.
-  virtual void refuse(CallSite) const {}
+  virtual void refuse(CallSite site) const {
+    if (outer_ != nullptr) outer_->refuse(site);
+  }
   /// Returns true when it takes the calls of an async within, too.
   virtual bool takes_all() const { return false; }
   /// Returns the tape that it is (grad/tape.hpp), or null.
@@ -44,7 +47,7 @@ class Taker {
   virtual void record_stated(const GradientBack&, const TensorCore& /*x*/, const TensorCore& /*y*/,
                              CallSite, Stated) {}
   /// Returns who lists the calls that it takes, to carry them out together; null: nobody does.
-  virtual Taker* lister() { return nullptr; }
+  virtual Taker* lister() { return outer_ == nullptr ? nullptr : outer_->lister(); }
   /// Of a lister: notes that `seen` is x's memory as a tensor of another mesh (run/whole_view.hpp).
   virtual void see(const TensorCore& /*x*/, const TensorCore& /*seen*/, CallSite) {}
   /// Notes what a tensor's sharding shall be where it is chosen (op/constrain.hpp).
@@ -52,6 +55,8 @@ class Taker {
 
  protected:
   ~Taker() = default;
+
+  Taker* outer_;
 };
 inline constinit thread_local Taker* taker_of_thread = nullptr;  ///< null: calls are carried out
 

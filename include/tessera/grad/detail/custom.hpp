@@ -13,7 +13,7 @@
 namespace tessera::detail {
 
 TESSERA_FUNCTION CustomCall::CustomCall(CallSite site, bool innermost)
-    : site_(site), outer_(taker_of_thread) {
+    : Taker(taker_of_thread), site_(site) {
   while (Tape* const tape = outer_ != nullptr ? outer_->tape() : nullptr) {
     tapes_.push_back(tape);
     outer_ = tape->beneath();
@@ -44,10 +44,6 @@ TESSERA_FUNCTION TensorCore CustomCall::take(const Request& r) {
   }
   const TakenBy outer(outer_);
   return run(r);
-}
-
-TESSERA_FUNCTION void CustomCall::refuse(CallSite site) const {
-  if (outer_ != nullptr) outer_->refuse(site);
 }
 
 TESSERA_FUNCTION void CustomCall::pin(const TensorCore& x, const OpenSharding& to, Where where) {

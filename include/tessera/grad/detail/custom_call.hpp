@@ -37,15 +37,12 @@ class CustomCall final : public Taker {
   TESSERA_FUNCTION void record(Tape::Back back);
 
   TESSERA_FUNCTION TensorCore take(const Request& r) override;
-  TESSERA_FUNCTION void refuse(CallSite site) const override;
   bool takes_all() const override { return true; }
-  Taker* lister() override { return outer_ == nullptr ? nullptr : outer_->lister(); }
   TESSERA_FUNCTION void pin(const TensorCore& x, const OpenSharding& to, Where where) override;
 
  private:
   CallSite site_;
   std::vector<Tape*> tapes_;  ///< from the innermost on
-  Taker* outer_ = nullptr;    ///< who takes the calls beneath them
   std::vector<TensorCore> arguments_, results_, kept_;
 };
 
