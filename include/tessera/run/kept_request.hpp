@@ -69,14 +69,14 @@ class KeptCall {
   void keep_lists() {
     if (const auto* const move = operation_.view().get_if<ops::BetweenParts>()) {
       ops::BetweenParts own = *move;
-      boxes_.assign(own.from.boxes().begin(), own.from.boxes().end());
-      boxes_.insert(boxes_.end(), own.to.boxes().begin(), own.to.boxes().end());
+      for (const Box& box : own.from.boxes()) boxes_.push_back(box);
+      for (const Box& box : own.to.boxes()) boxes_.push_back(box);
       own.from.place.boxes = boxes_.data();
       own.to.place.boxes = boxes_.data() + own.from.place.count;
       operation_ = own;
     } else if (const auto* const to_mesh = operation_.view().get_if<ops::Between>()) {
       ops::Between own = *to_mesh;
-      places_.assign(own.to.places.begin(), own.to.places.end());
+      for (const int place : own.to.places) places_.push_back(place);
       own.to.places = places_;
       operation_ = own;
     }

@@ -16,7 +16,6 @@
 ///
 /// Laws: a dry run of a function and a real one record the same Program; layers change nothing
 /// else, and where nothing is recorded a Layer costs one look-up and its name.
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -39,6 +38,9 @@
 
 namespace tessera {
 namespace detail {
+
+/// How many of the meshes that one lies in may be recorded at once, beside each other.
+inline constexpr int most_recorders = 8;
 
 /// A layer that is open on a mesh, and the stack of them.
 struct OpenLayer {
@@ -183,6 +185,18 @@ class Recorder {
     meshes_.push_back(&mesh);
     return static_cast<int>(meshes_.size()) - 1;
   }
+  /// Returns the first operator that began when there was the arena's block `serial`.
+  int first_since(std::uint64_t serial) const {
+    int first = 0, end = static_cast<int>(serials_.size());  // serials only grow
+    while (first < end) {
+      const int middle = first + (end - first) / 2;
+      if (serials_[static_cast<std::size_t>(middle)] < serial)
+        first = middle + 1;
+      else
+        end = middle;
+    }
+    return first;
+  }
   int number_of(const TensorCore& x, int made) {
     const std::shared_ptr<Storage>& storage = x.storage();
     const auto known = live_.find(storage.get());
@@ -190,16 +204,11 @@ class Recorder {
     if (known != live_.end())  // another storage has its address
       program_.tensor_to_change(known->second.tensor).last = program_.size() - 1;
     const std::uint64_t serial = storage ? storage->serial() : 0;
-    // The first operator that began when there was this block: serials only grow.
-    const auto began = [&] {
-      return static_cast<int>(std::lower_bound(serials_.begin(), serials_.end(), serial) -
-                              serials_.begin());
-    };
     ProgramTensor tensor{x.desc(), storage ? storage->charge() : 0,         made, made,
                          0,        storage != nullptr && storage->adopted()};
     if (made < 0 || serials_[static_cast<std::size_t>(made)] >= serial) {
       tensor.made = -1;  // no recorded operator made it
-      tensor.first = began();
+      tensor.first = first_since(serial);
     }
     if (MeshCore& on = *x.mesh(); &on != mesh_ && lies_in(on, *mesh_)) {
       tensor.part = part_of(on);
@@ -326,7 +335,7 @@ class Layer {
       layers_ = recorder.layers();  // those of the mesh that is a part of none
       if (!recorder.on()) return;
       recorder.enter(name);
-      entered_.emplace_back(&recorder, recorder.session());
+      entered_.push_back({&recorder, recorder.session()});
     });
     open_ = {std::string(name), where, layers_->innermost};
     layers_->innermost = &open_;
@@ -340,8 +349,8 @@ class Layer {
   ~Layer() {
     layers_->innermost = open_.outer;
     show();
-    for (const auto& [recorder, session] : entered_)
-      if (recorder->on() && recorder->session() == session) recorder->leave();
+    for (const Entered& one : entered_)
+      if (one.recorder->on() && one.recorder->session() == one.session) one.recorder->leave();
   }
 
  private:
@@ -360,8 +369,11 @@ class Layer {
   detail::ToolRegion region_;
   detail::OpenLayer open_;
   std::shared_ptr<detail::OpenLayers> layers_;
-  /// Who records, and which recording it is; a recorder lives as long as its mesh.
-  std::vector<std::pair<detail::Recorder*, std::uint64_t>> entered_;
+  struct Entered {
+    detail::Recorder* recorder = nullptr;  ///< lives as long as its mesh
+    std::uint64_t session = 0;
+  };
+  FixedVector<Entered, detail::most_recorders> entered_;
 };
 
 namespace detail {

@@ -148,22 +148,20 @@ class ProgramNumbers {
       for (const ProgramTensor& t : program_.tensors()) all.add(t.desc);
       return all;
     }
-    std::vector<ProcessClasses> of_parts;
-    for (const ProgramPart& part : program_.parts()) {
-      of_parts.emplace_back(part.mesh);
+    for (int k = 0; k < static_cast<int>(program_.parts().size()); ++k) {
+      const ProgramPart& part = program_.part_at(k);
+      if (part.other) all.add_all();
+      if (part.other) continue;
       std::vector<bool> members;
       for (const int place : part.places) members.push_back(place >= 0);
-      if (part.other)
-        all.add_all();
-      else
-        all.add_members(members);
+      all.add_members(members);
+      ProcessClasses of_part(part.mesh);
+      for (std::size_t i = 0; i < plans_.size(); ++i)
+        if (parts_[i] == k) of_part.add(plans_[i]);
+      for (const ProgramTensor& t : program_.tensors())
+        if (t.part == k) of_part.add(t.desc);
+      all.add(of_part, part.axes);
     }
-    for (std::size_t i = 0; i < plans_.size(); ++i)
-      of_parts[static_cast<std::size_t>(parts_[i])].add(plans_[i]);
-    for (const ProgramTensor& t : program_.tensors())
-      of_parts[static_cast<std::size_t>(t.part)].add(t.desc);
-    for (std::size_t k = 0; k < of_parts.size(); ++k)
-      all.add(of_parts[k], program_.parts()[k].axes);
     return all;
   }
   void add(int process, Index alike) {

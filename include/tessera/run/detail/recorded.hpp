@@ -8,7 +8,6 @@
 /// Laws: where nobody records, both do nothing.
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <tessera/run/plan_cache.hpp>
 #include <tessera/run/recording.hpp>
@@ -29,7 +28,7 @@ class RecordedOperator {
       ProgramEntry entry{prepared.plan, std::string(site.label), site.where};
       entry.operation = prepared.operation;
       entry.contract = contract_at(mesh, site);
-      numbers_.emplace_back(&on, recorder.begin(std::move(entry), mesh, operands));
+      numbers_.push_back({&on, recorder.begin(std::move(entry), mesh, operands)});
       if (&on == &mesh) traced = recorder.traced();
     });
     return traced;
@@ -38,20 +37,24 @@ class RecordedOperator {
   void end(MeshCore& mesh, const TensorCore& result) const {
     if (numbers_.empty()) return;
     visit_around(mesh, [&](MeshCore& on) {
-      for (const auto& [recorded, number] : numbers_)
-        if (recorded == &on) on.attachment<Recorder>().end(number, result);
+      if (const int number = number_on(on); number >= 0)
+        on.attachment<Recorder>().end(number, result);
     });
   }
 
   /// Returns its number in what `mesh` records; -1: it is not recorded.
   int number_on(const MeshCore& mesh) const {
-    for (const auto& [recorded, number] : numbers_)
-      if (recorded == &mesh) return number;
+    for (const Number& one : numbers_)
+      if (one.mesh == &mesh) return one.number;
     return -1;
   }
 
  private:
-  std::vector<std::pair<const MeshCore*, int>> numbers_;  ///< in what each mesh records
+  struct Number {
+    const MeshCore* mesh = nullptr;
+    int number = -1;
+  };
+  FixedVector<Number, most_recorders> numbers_;  ///< in what each mesh records
 };
 
 }  // namespace tessera::detail
