@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/plan/plan_options.hpp>
 #include <tessera/program/detail/over_processes.hpp>
 #include <tessera/program/program.hpp>
 
