@@ -2,6 +2,8 @@
 // Compiled functions over several parts of one world.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <tessera/program/trace.hpp>
 
 #include "op/compiled_parts_case.hpp"
@@ -185,4 +187,30 @@ TEST_CASE("a move that finds no memory for its result says which, compiled too")
     });
   CHECK(all_say(texts[0], "reshard: the arena is full: 32768 bytes were asked for"));
   CHECK(texts[0] == texts[1]);
+}
+
+TEST_CASE("structures of a mesh are kept alike by its processes, whatever some call elsewhere") {
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {
+    const auto mesh = make_mesh<Two>(world, 2, 2);
+    const auto first = mesh.part<stage>(0);
+    auto f = compile(
+        [](const DynamicTensor& a) { return reduce<Sum>("ij->", a + a, Sharding::replicated(0)); },
+        {.most_structures = 1});
+    const DynamicTensor part = from_function<OnPart>(first, {8, 6}, Numbered{1});
+    const auto on_mesh = [&](Index rows) -> DynamicTensor {
+      return from_function<ShardedTensor<double, Two, P<data, _>>>(mesh, {rows, 6}, Numbered{1});
+    };
+    const DynamicTensor x = on_mesh(8), wide = on_mesh(10);
+    for (int round = 0; round < 2; ++round) {
+      (void)f(x);
+      if (first.takes_part()) (void)f(part);
+      (void)f(x);
+    }
+    REQUIRE_THAT(f.structures() == (first.takes_part() ? 2 : 1));
+    for (const DynamicTensor& one : {wide, x}) (void)f(one);
+    REQUIRE_THAT(f.structures() == (first.takes_part() ? 4 : 3));  // one of a mesh is kept
+    if (first.takes_part()) (void)f(part);
+    REQUIRE_THAT(f.structures() == (first.takes_part() ? 4 : 3));
+    return "";
+  })));
 }

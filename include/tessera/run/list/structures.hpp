@@ -7,7 +7,9 @@
 ///     structures.size();   structures.last().sharing
 ///
 /// Laws: a list whose structure is known runs by the Program that was made for it; a new one is
-/// compared between the processes before anything runs; all processes keep and forget the same.
+/// compared between the processes before anything runs. Structures whose calls lie in one mesh
+/// (Listing::world) are kept and forgotten among themselves: its processes make the same calls on
+/// it, and know the same ones, whatever some of them call on other meshes meanwhile.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,7 +38,8 @@ struct CompileOptions {
   bool overlap = true;  ///< moves start early where calibrated time falls (program/overlap.hpp)
   Index memory_limit = max_int64;  ///< bytes of its tensors and workspace, which passes keep
   int warn_at = 32;  ///< so many structures are told of on stderr, once: each has been planned anew
-  int most_structures = 256;  ///< that are kept; the one that was called least recently goes first
+  /// That are kept of each mesh in which calls lie; the one called least recently goes first.
+  int most_structures = 256;
 };
 
 namespace detail {
@@ -45,6 +48,7 @@ class Structures {
  public:
   struct Known {
     std::uint64_t structure;
+    std::weak_ptr<const MeshCore> world;                ///< in which the calls lie
     std::vector<std::weak_ptr<const MeshCore>> meshes;  ///< of the plans
     std::int64_t call;    ///< the first call that had it, counted from 1
     std::int64_t called;  ///< the last one
@@ -72,8 +76,10 @@ class Structures {
   std::string explain() const;
 
  private:
-  /// Makes room for one more.
-  void forget(const CompileOptions& options);
+  /// Makes room for one more whose calls lie in `world`.
+  void forget(const MeshCore& world, const CompileOptions& options);
+  /// Keeps fewer than `most` of those of a mesh; of null: of the meshes that have ended.
+  void keep_fewer(const MeshCore* world, std::size_t most);
   void make(const Listing& calls, std::uint64_t structure, const CompileOptions& options,
             Where where);
   void warn(const CompileOptions& options, Where where) const;

@@ -67,6 +67,7 @@ TESSERA_FUNCTION void Structures::make(const Listing& calls, std::uint64_t struc
   (void)mesh.begin_operator({mix(0, structure), 0, 0}, words, where);
   mesh.always_agree(structure, words, where);
   Known known{structure,
+              calls.world(),
               {calls.meshes().begin(), calls.meshes().end()},
               calls_,
               calls_,
@@ -95,21 +96,33 @@ TESSERA_FUNCTION void Structures::make(const Listing& calls, std::uint64_t struc
   known.overlap.program = known.reuse.program;
   if (options.overlap)
     known.overlap = tessera::overlap(known.reuse.program, planning, options.memory_limit);
-  forget(options);
+  forget(mesh, options);
   last_ = known_.size();
   known_.push_back(std::move(known));
   ++made_;
   warn(options, where);
 }
 
-TESSERA_FUNCTION void Structures::forget(const CompileOptions& options) {
+TESSERA_FUNCTION void Structures::forget(const MeshCore& world, const CompileOptions& options) {
   for (Known& known : known_)
     if (known.over()) known.ready.clear();  // no more: meshes end at other times elsewhere
   const auto most = static_cast<std::size_t>(std::max(options.most_structures, 1));
-  while (known_.size() >= most)
-    known_.erase(std::min_element(known_.begin(), known_.end(), [](const Known& a, const Known& b) {
-      return a.called < b.called;
-    }));
+  keep_fewer(&world, most);
+  keep_fewer(nullptr, most);
+}
+
+TESSERA_FUNCTION void Structures::keep_fewer(const MeshCore* world, std::size_t most) {
+  std::vector<std::size_t> of_world;
+  for (std::size_t i = 0; i < known_.size(); ++i)
+    if (known_[i].world.lock().get() == world) of_world.push_back(i);
+  if (of_world.size() < most) return;
+  std::sort(of_world.begin(), of_world.end(), [&](std::size_t a, std::size_t b) {
+    return known_[a].called > known_[b].called;  // the last ones are called least recently
+  });
+  of_world.erase(of_world.begin(), of_world.begin() + static_cast<std::ptrdiff_t>(most) - 1);
+  std::sort(of_world.begin(), of_world.end());
+  for (std::size_t i = of_world.size(); i-- > 0;)
+    known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(of_world[i]));
 }
 
 /// A word for each operator of a Program, sorted: two Programs are near where they have most in
