@@ -214,3 +214,51 @@ TEST_CASE("structures of a mesh are kept alike by its processes, whatever some c
     return "";
   })));
 }
+
+TEST_CASE("meshes of a function are taken or refused alike in every order") {
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {
+    const auto mesh = make_mesh<Two>(world, 2, 2);
+    const auto first = mesh.part<stage>(0);
+    const DynamicTensor part = from_function<OnPart>(first, {8, 6}, Numbered{1});
+    const DynamicTensor whole =
+        from_function<ShardedTensor<double, Two, P<data, _>>>(mesh, {8, 6}, Numbered{1});
+    const auto alone = make_mesh<Mesh<data>>(world->among({world->process()}), 1);
+    const DynamicTensor own = from_function<OnPart>(alone, {8, 6}, Numbered{1});
+    // A function that catches what refuses a mesh goes on without that mesh.
+    std::string refused;
+    const DynamicTensor kept = compile([&] {
+      const DynamicTensor y = whole + whole;
+      refused = complaint_of([&] { (void)(own + own); });
+      return y * y;
+    })();
+    REQUIRE_THAT(refused.find("of other processes") != std::string::npos);
+    REQUIRE_THAT(to_host<double>(kept) == to_host<double>((whole + whole) * (whole + whole)));
+    if (!first.takes_part()) return "";
+    const auto independent = make_mesh<Mesh<data>>(world->among({0, 1}), 2);
+    const DynamicTensor other = from_function<OnPart>(independent, {8, 6}, Numbered{1});
+    for (const bool turned : {false, true}) {
+      const auto [a, b] = compile([&] {
+        const DynamicTensor y = turned ? other + other : part + part;
+        return std::pair(y, turned ? part + part : other + other);
+      })();
+      REQUIRE_THAT(to_host<double>(a) == to_host<double>(b));
+      REQUIRE_THAT(to_host<double>(a) == to_host<double>(part + part));
+    }
+    std::vector<int> order{0, 1, 2};
+    do {
+      detail::Listing calls(detail::ListsOn::one_world);
+      std::string said;
+      {
+        const detail::TakenBy scope(&calls);
+        for (const int i : order) {
+          const DynamicTensor& x = i == 0 ? part : i == 1 ? other : whole;
+          said += complaint_of([&] { (void)(x + x); });
+        }
+      }
+      REQUIRE_THAT(calls.meshes().size() == 2);
+      REQUIRE_THAT(said.find("stage=2 x data=2") != std::string::npos);
+      REQUIRE_THAT(said.find("(stage=0 of") == std::string::npos);
+    } while (std::next_permutation(order.begin(), order.end()));
+    return "";
+  })));
+}

@@ -40,13 +40,43 @@ inline bool one_world(MeshCore& a, MeshCore& b) {
   std::sort(theirs.begin(), theirs.end());
   return mine == theirs && a.transport().name() == b.transport().name();
 }
+inline bool is_own(const MeshCore& mesh) {
+  const PartHome* const home = mesh.attached<PartHome>();
+  return home != nullptr && home->own;
+}
+/// Returns whether a mesh is `world` or a part of it; or, where neither of both is a part of what
+/// the other is a part of, whether it is or is a part of a mesh over the same processes. A
+/// process's own part in a manual function is over others on other processes, and counts as no such
+/// mesh.
+inline bool works_in(const std::shared_ptr<MeshCore>& mesh, const std::shared_ptr<MeshCore>& world,
+                     Where where) {
+  if (lies_in(*mesh, *world)) return true;
+  if (is_own(*world) || whole_of(mesh, where) == whole_of(world, where)) return false;
+  std::shared_ptr<MeshCore> around = mesh;
+  while (around != nullptr && (is_own(*around) || !one_world(*around, *world)))
+    around = outer_mesh(*around, where);
+  return around != nullptr;
+}
+/// Returns the smallest mesh in which all of some meshes work, of those that the mesh `within` lies
+/// in; null where there is none. The meshes have one or none, in whichever order they come.
+inline std::shared_ptr<MeshCore> world_of(std::shared_ptr<MeshCore> within,
+                                          const std::vector<std::shared_ptr<MeshCore>>& meshes,
+                                          Where where) {
+  const auto all_work = [&](const std::shared_ptr<MeshCore>& world) {
+    return std::all_of(meshes.begin(), meshes.end(), [&](const std::shared_ptr<MeshCore>& mesh) {
+      return works_in(mesh, world, where);
+    });
+  };
+  while (within != nullptr && !all_work(within)) within = outer_mesh(*within, where);
+  return within;
+}
 
 TESSERA_FUNCTION int Listing::part_of(const std::shared_ptr<MeshCore>& mesh, CallSite site) {
   if (const int known = number_among(meshes_, *mesh); known >= 0) return known;
-  const auto refuse = [&](const char* rule) {
+  const auto refuse = [&](const MeshCore& other, const char* rule) {
     throw MeshError(std::string(site.label) +
                         ": a compiled function calls operators on two meshes, " +
-                        text_of_mesh(*mesh_) + " and " + text_of_mesh(*mesh) + rule,
+                        text_of_mesh(other) + " and " + text_of_mesh(*mesh) + rule,
                     site.where);
   };
   if (meshes_.empty()) {
@@ -54,18 +84,21 @@ TESSERA_FUNCTION int Listing::part_of(const std::shared_ptr<MeshCore>& mesh, Cal
     pool_ = &mesh->attachment<ListedCallPool>().pool();
   } else if (on_ == ListsOn::one_mesh) {
     if (manual_whole_of(mesh, site.where) != manual_whole_of(mesh_, site.where))
-      refuse("; it works on one; reshard between meshes before or after");
+      refuse(*mesh_, "; it works on one; reshard between meshes before or after");
     world_ = mesh_of_both(world_, mesh, site.where);
-  } else if (const auto both = mesh_of_both(world_, mesh, site.where)) {
-    world_ = both;
   } else {
-    const std::shared_ptr<MeshCore> other = whole_of(mesh, site.where);
-    while (world_ != nullptr && !one_world(*other, *world_))
-      world_ = outer_mesh(*world_, site.where);
-    if (world_ == nullptr)
-      refuse(
-          ", of other processes; it works on the parts of one mesh, on that mesh, and on meshes "
-          "over the same processes; make one of them over the processes of the other");
+    std::vector<std::shared_ptr<MeshCore>> all = meshes_;
+    all.push_back(mesh);
+    const std::shared_ptr<MeshCore> world = world_of(world_, all, site.where);
+    if (world == nullptr) {
+      const auto apart = std::find_if(meshes_.begin(), meshes_.end(), [&](const auto& known) {
+        return world_of(known, {known, mesh}, site.where) == nullptr;
+      });
+      refuse(apart == meshes_.end() ? *mesh_ : **apart,
+             ", of other processes; it works on the parts of one mesh, on that mesh, and on meshes "
+             "over the same processes; make one of them over the processes of the other");
+    }
+    world_ = world;
   }
   meshes_.push_back(mesh);
   return static_cast<int>(meshes_.size()) - 1;
