@@ -262,3 +262,34 @@ TEST_CASE("meshes of a function are taken or refused alike in every order") {
     return "";
   })));
 }
+
+TEST_CASE("a recorded operator is in the layers that are open around its mesh") {
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {
+    const auto mesh = make_mesh<Two>(world, 2, 2);
+    const auto first = mesh.part<stage>(0);
+    const auto x = from_function<OnPart>(first, {8, 6}, Numbered{1});
+    const Layer before(mesh, "before");
+    Recording of_part(first.core()), of_mesh(mesh.core());
+    {
+      const Layer outer(mesh, "outer");
+      (void)(x + x);
+      {
+        const Layer inner(first, "inner");
+        (void)(x * x);
+      }
+      (void)(x - x);
+    }
+    (void)(x + x);
+    {
+      const Layer outer(first, "outer");
+      (void)(x + x);
+    }
+    for (const Program& p : {of_part.take(), of_mesh.take()}) {
+      std::string paths;
+      for (const ProgramEntry& e : p.entries()) paths += p.layer_path(e.layer) + ";";
+      if (paths != "outer;outer/inner;outer;;outer;") return paths;
+      REQUIRE_THAT(p.layers().size() == 3);
+    }
+    return "";
+  })));
+}

@@ -179,6 +179,9 @@ class Program {
   void leave() {
     if (layer_ > 0) layer_ = (*layers_)[static_cast<std::size_t>(layer_)].parent;
   }
+  /// Returns the number of the layer in which operators are recorded, and goes to another one.
+  int layer() const { return layer_; }
+  void go_to_layer(int layer) { layer_ = layer; }
   int add(const ProgramTensor& tensor) {
     tensors_.own().push_back(tensor);
     return static_cast<int>(tensors_->size()) - 1;

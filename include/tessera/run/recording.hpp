@@ -15,8 +15,9 @@
 /// b cannot carry the place of its own call.
 ///
 /// Laws: a dry run of a function and a real one record the same Program; layers change nothing
-/// else, and where nothing is recorded a Layer costs one look-up and its name.
-#include <concepts>
+/// else. An operator belongs to the layers that are open when it begins, whichever mesh of those
+/// around the operator's they were opened on. A Layer costs its name and a look-up on each of
+/// these.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,6 +30,7 @@
 #include <tessera/kernel/tool_region.hpp>
 #include <tessera/program/program.hpp>
 #include <tessera/program/trace_event.hpp>
+#include <tessera/run/detail/open_layers.hpp>
 #include <tessera/run/pins.hpp>
 #include <tessera/run/program_parts.hpp>
 #include <tessera/run/taker.hpp>
@@ -42,17 +44,6 @@ namespace detail {
 /// How many of the meshes that one lies in may be recorded at once, beside each other.
 inline constexpr int most_recorders = 8;
 
-/// A layer that is open on a mesh, and the stack of them.
-struct OpenLayer {
-  std::string name;
-  Where where;
-  const OpenLayer* outer = nullptr;
-};
-struct OpenLayers {
-  const OpenLayer* innermost = nullptr;
-  MeshCore* shown_by = nullptr;  ///< the mesh whose blackboard shows them, while it lives
-};
-
 /// What a mesh records. Tensors are told apart by their storage, and watched until they end.
 class Recorder {
  public:
@@ -61,18 +52,16 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder() { layers_->shown_by = nullptr; }
   bool on() const { return mesh_ != nullptr; }
-  /// Returns a number that tells recordings of this mesh apart.
-  std::uint64_t session() const { return session_; }
 
   void start(MeshCore& mesh) {
     mesh_ = &mesh;
     mesh.watch_ends(true);
-    ++session_;
     program_ = {};
     program_.mesh = mesh.shape();
     program_.set_names(mesh.names());
     program_.process = mesh.process();
     meshes_ = {&mesh};
+    follow(layers_of(mesh), true);
     together_.clear();
     live_.clear();
     elsewhere_.clear();
@@ -97,7 +86,7 @@ class Recorder {
     before_ += program_.size();
     return std::exchange(program_, {});
   }
-  /// The layers that are open; a Layer shares them, so that it may end after the mesh.
+  /// The layers that are open.
   const std::shared_ptr<OpenLayers>& layers() const { return layers_; }
   /// Who is told when operators run; null: nobody.
   TraceSink* traced() const { return traced_; }
@@ -105,8 +94,6 @@ class Recorder {
   void trace(TraceSink* sink) { traced_ = sink; }
   /// Returns the number of the recording's first operator, as begin() counts them.
   int started() const { return before_; }
-  void enter(std::string_view name) { program_.enter(name); }
-  void leave() { program_.leave(); }
 
   /// Records an operator that begins; returns its number, counted over all recordings.
   template <class Operands>
@@ -117,6 +104,8 @@ class Recorder {
     together_.push_back(mesh_->arena().together().now);
     serials_.push_back(mesh_->arena().serial());
     for (const TensorCore* operand : operands) entry.operands.push_back(number_of(*operand, -1));
+    if (const auto layers = layers_of(mesh); layers != followed_) follow(layers, false);
+    go_to(followed_->innermost);
     program_.record(std::move(entry));
     return before_ + program_.size() - 1;
   }
@@ -153,6 +142,14 @@ class Recorder {
   void pin(const TensorCore& x, const OpenSharding& to, Where where, bool opens = false) {
     pins_.add(x, to, where, opens);
     if (const int number = known(x); number >= 0) pins_.tell(x.storage(), number);
+  }
+
+  /// Returns the layers that are open on a mesh, which it and its parts have together; a Layer
+  /// shares them, so that it may end after the mesh.
+  static std::shared_ptr<OpenLayers> layers_of(MeshCore& mesh) {
+    MeshCore* whole = &mesh;
+    visit_around(mesh, [&](MeshCore& on) { whole = &on; });
+    return whole->attachment<Recorder>().layers_;
   }
 
  private:
@@ -197,6 +194,22 @@ class Recorder {
     }
     return first;
   }
+  /// These layers are the Program's; at its start, those of them that are opened from now on. Later
+  /// others are followed when a mesh around this one has ended: they have all been opened since.
+  void follow(const std::shared_ptr<OpenLayers>& layers, bool starts) {
+    followed_ = layers;
+    opened_before_ = starts ? layers->opened : 0;
+    entered_.clear();
+  }
+  /// Goes to an open layer of the Program.
+  void go_to(const OpenLayer* layer) {
+    if (layer == nullptr || layer->number < opened_before_) return program_.go_to_layer(0);
+    const auto [known, fresh] = entered_.try_emplace(layer->number, 0);
+    if (!fresh) return program_.go_to_layer(known->second);
+    go_to(layer->outer);
+    program_.enter(layer->name);
+    entered_[layer->number] = program_.layer();
+  }
   int number_of(const TensorCore& x, int made) {
     const std::shared_ptr<Storage>& storage = x.storage();
     const auto known = live_.find(storage.get());
@@ -223,7 +236,6 @@ class Recorder {
   }
 
   MeshCore* mesh_ = nullptr;  ///< while it records
-  std::uint64_t session_ = 0;
   TraceSink* traced_ = nullptr;
   int before_ = 0;  ///< operators of the recordings that have ended
   Program program_;
@@ -234,6 +246,9 @@ class Recorder {
   std::vector<MeshCore*> meshes_;          ///< on which there are operators, the recorded one first
   Pins pins_;
   std::shared_ptr<OpenLayers> layers_ = std::make_shared<OpenLayers>();
+  std::shared_ptr<OpenLayers> followed_;            ///< those of the mesh that is a part of none
+  std::uint64_t opened_before_ = 0;                 ///< the recording
+  std::unordered_map<std::uint64_t, int> entered_;  ///< in which layer of the Program each is
 };
 
 /// Tells who lists or records calls what the sharding of a tensor shall be.
@@ -249,14 +264,6 @@ inline const OpenLayer* innermost_layer(const MeshCore& mesh) {
   const Recorder* recorder = whole_mesh(mesh).attached<Recorder>();
   return recorder == nullptr ? nullptr : recorder->layers()->innermost;
 }
-/// Returns "encoder.0/attention".
-inline std::string path_of(const OpenLayer* innermost) {
-  if (innermost == nullptr) return "";
-  std::string path = innermost->name;
-  for (const OpenLayer* l = innermost->outer; l != nullptr; l = l->outer)
-    path = l->name + "/" + path;
-  return path;
-}
 /// Returns "layer "encoder.0/attention" of model.cpp:12" for an error; "" where none is open.
 inline std::string layer_text(const MeshCore& mesh) {
   const OpenLayer* const innermost = innermost_layer(mesh);
@@ -264,29 +271,6 @@ inline std::string layer_text(const MeshCore& mesh) {
   std::string text = "layer \"" + path_of(innermost) + "\"";
   if (innermost->where.known()) text += " of " + to_string(innermost->where);
   return text;
-}
-
-// The mesh of an argument, where it has one.
-inline MeshCore* mesh_behind(const DynamicMesh& mesh) { return mesh.core().get(); }
-template <class X>
-  requires requires(const X& x) {
-    { x.core() } -> std::same_as<const TensorCore&>;
-  }
-MeshCore* mesh_behind(const X& x) { return x.core().mesh().get(); }
-template <class X>
-concept KnowsMesh = requires(const X& x) {
-  mesh_behind(x);
-};
-template <class First, class... Rest>
-MeshCore& mesh_among(const First& first, const Rest&... rest) {
-  if constexpr (KnowsMesh<First>) {
-    return *mesh_behind(first);
-  } else {
-    static_assert(sizeof...(Rest) > 0,
-                  "[tessera] layer(name, f)(...) finds no mesh: none of the arguments is a tensor "
-                  "or a ProcessMesh; open a Layer(mesh, name) inside f");
-    if constexpr (sizeof...(Rest) > 0) return mesh_among(rest...);
-  }
 }
 }  // namespace detail
 
@@ -329,15 +313,9 @@ class Layer {
   Layer(const X& on, std::string_view name, Where where = Where::here())
       : Layer(*detail::mesh_behind(on), name, where) {}
   Layer(MeshCore& mesh, std::string_view name, Where where = Where::here())
-      : region_([&] { return "tessera::layer " + std::string(name); }, runs(mesh)) {
-    detail::visit_around(mesh, [&](MeshCore& on) {
-      detail::Recorder& recorder = on.attachment<detail::Recorder>();
-      layers_ = recorder.layers();  // those of the mesh that is a part of none
-      if (!recorder.on()) return;
-      recorder.enter(name);
-      entered_.push_back({&recorder, recorder.session()});
-    });
-    open_ = {std::string(name), where, layers_->innermost};
+      : region_([&] { return "tessera::layer " + std::string(name); }, runs(mesh)),
+        layers_(detail::Recorder::layers_of(mesh)) {
+    open_ = {std::string(name), where, layers_->innermost, layers_->opened++};
     layers_->innermost = &open_;
     if (runs(mesh)) {
       layers_->shown_by = &mesh;
@@ -349,8 +327,6 @@ class Layer {
   ~Layer() {
     layers_->innermost = open_.outer;
     show();
-    for (const Entered& one : entered_)
-      if (one.recorder->on() && one.recorder->session() == one.session) one.recorder->leave();
   }
 
  private:
@@ -369,11 +345,6 @@ class Layer {
   detail::ToolRegion region_;
   detail::OpenLayer open_;
   std::shared_ptr<detail::OpenLayers> layers_;
-  struct Entered {
-    detail::Recorder* recorder = nullptr;  ///< lives as long as its mesh
-    std::uint64_t session = 0;
-  };
-  FixedVector<Entered, detail::most_recorders> entered_;
 };
 
 namespace detail {
