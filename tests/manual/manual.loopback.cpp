@@ -533,6 +533,18 @@ TEST_CASE("what manual functions cannot do, they say") {
           })(y);
         },
         "the result differs over an axis over which the destination is equal");
+    for (const DynamicMesh& to : {DynamicMesh(mesh), DynamicMesh(make_mesh<Grid>(world, 2, 2))})
+      all += says(
+          [&] {
+            (void)manual<model>([&](const auto& a) {
+              (void)reshard(DynamicTensor(a), Sharding::replicated(2), to);
+              return along<0, model>(a);
+            })(y);
+          },
+          "it leaves the function as its result");
+    all += says(
+        [&] { (void)reshard(DynamicTensor(y), Sharding::replicated(2), manual_mesh<model>(mesh)); },
+        "it leaves the function as its result");
     const auto whole = manual<model>([](const auto& a) { return all_reduce_over<model>(a * a); });
     all += says(
         [&] {

@@ -144,6 +144,17 @@ inline void reshard_between_parts(const TensorCore& x, const TensorCore& result,
   run({operation, {&source}, site, {.into = &target}});
 }
 
+/// Throws MeshError where one of two meshes is what a manual function leaves of its mesh: each
+/// process has its own, and the others know nothing of a move to it.
+inline void require_outside_manual(const MeshCore& from, const MeshCore& to, CallSite site) {
+  for (const MeshCore* mesh : {&from, &to})
+    if (const PartHome* const home = mesh->attached<PartHome>(); home != nullptr && home->own)
+      throw MeshError("reshard: a tensor within a manual function is moved to another mesh, from " +
+                          text_of_mesh(from) + " to " + text_of_mesh(to) +
+                          "; it leaves the function as its result",
+                      site.where);
+}
+
 inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
                                   const DynamicMesh& goes_to, CallSite site);
 
@@ -174,6 +185,7 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
                     site.where);
   const std::shared_ptr<MeshCore>& other = goes_to.core();
   if (other == x.mesh()) return reshard(x, to, site);
+  require_outside_manual(mesh, *other, site);
   if (is_taped()) return reshard_between_taped(x, to, goes_to, site);
   const std::shared_ptr<MeshCore> whole = mesh_of_both(x.mesh(), other, site.where);
   const TensorDesc desc{x.type(), x.extents(), to};
