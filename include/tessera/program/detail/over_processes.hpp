@@ -148,19 +148,23 @@ class ProgramNumbers {
       for (const ProgramTensor& t : program_.tensors()) all.add(t.desc);
       return all;
     }
-    for (int k = 0; k < static_cast<int>(program_.parts().size()); ++k) {
-      const ProgramPart& part = program_.part_at(k);
-      if (part.other) all.add_all();
-      if (part.other) continue;
+    std::vector<ProcessClasses> of_parts;
+    for (const ProgramPart& part : program_.parts()) of_parts.emplace_back(part.mesh);
+    for (std::size_t i = 0; i < plans_.size(); ++i)
+      if (!program_.part_at(parts_[i]).other)
+        of_parts[static_cast<std::size_t>(parts_[i])].add(plans_[i]);
+    for (const ProgramTensor& t : program_.tensors())
+      if (!program_.part_at(t.part).other) of_parts[static_cast<std::size_t>(t.part)].add(t.desc);
+    for (std::size_t k = 0; k < of_parts.size(); ++k) {
+      const ProgramPart& part = program_.parts()[k];
+      if (part.other) {
+        all.add_all();
+        continue;
+      }
       std::vector<bool> members;
       for (const int place : part.places) members.push_back(place >= 0);
       all.add_members(members);
-      ProcessClasses of_part(part.mesh);
-      for (std::size_t i = 0; i < plans_.size(); ++i)
-        if (parts_[i] == k) of_part.add(plans_[i]);
-      for (const ProgramTensor& t : program_.tensors())
-        if (t.part == k) of_part.add(t.desc);
-      all.add(of_part, part.axes);
+      all.add(of_parts[k], part.axes);
     }
     return all;
   }

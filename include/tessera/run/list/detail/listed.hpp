@@ -280,10 +280,6 @@ TESSERA_FUNCTION std::vector<TensorPin> Listing::pins() const {
   return numbered.pins();
 }
 
-inline int enter(Program& program, const LayerPath& path) {
-  for (const std::string& name : path.names) program.enter(name);
-  return static_cast<int>(path.names.size());
-}
 TESSERA_FUNCTION Program Listing::program() const {
   Program program;
   if (mesh_ == nullptr) return program;
@@ -316,6 +312,7 @@ TESSERA_FUNCTION Program Listing::program() const {
     }
     (void)program.add(tensor);
   }
+  std::vector<int> layers;  // of each path its number in the Program, where calls have come to it
   for (int i = 0; i < size(); ++i) {
     const ListedCall& c = call(i);
     const CallSite& site = c.kept.site();
@@ -327,10 +324,14 @@ TESSERA_FUNCTION Program Listing::program() const {
     entry.part = c.part;
     entry.result = number_of(c.results[0]);
     for (int k = 1; k < c.results.size(); ++k) entry.also.push_back(number_of(c.results[k]));
-    const int depth =
-        c.layers < 0 ? 0 : enter(program, layers_[static_cast<std::size_t>(c.layers)]);
+    program.go_to_layer(0);
+    for (auto path = layers.size(); static_cast<int>(path) <= c.layers; ++path) {
+      program.go_to_layer(0);
+      for (const std::string& name : layers_[path].names) program.enter(name);
+      layers.push_back(program.layer());
+    }
+    if (c.layers >= 0) program.go_to_layer(layers[static_cast<std::size_t>(c.layers)]);
     program.record(std::move(entry));
-    for (int d = 0; d < depth; ++d) program.leave();
   }
   for (const TensorPin& pin : pins()) program.pin(pin);
   program.state_held(0);
