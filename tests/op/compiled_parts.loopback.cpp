@@ -293,3 +293,20 @@ TEST_CASE("a recorded operator is in the layers that are open around its mesh") 
     return "";
   })));
 }
+
+TEST_CASE("a tensor that begins later takes up no memory beside an earlier piece") {
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {
+    const auto mesh = make_mesh<Two>(world, 2, 2);
+    const auto first = mesh.part<stage>(0), second = mesh.part<stage>(1);
+    const auto x = from_function<OnPart>(first, {8, 6}, Numbered{1});
+    Recording recording(mesh.core());
+    (void)(reshard<P<_, _>>(x) + reshard<P<_, _>>(x));  // one would do
+    const OnPart late(TensorCore::make(second.core(), {DType::f64, {64, 64}, OnPart::sharding()}));
+    (void)(late + late);
+    const Program program = recording.take();
+    REQUIRE_THAT(program.size() == 4);
+    const Index block = 32 * 64 * 8;  // of what is late
+    REQUIRE_THAT(tessera::share(program, plan_options(*mesh.core()), block / 2).moves.size() == 1);
+    return "";
+  })));
+}

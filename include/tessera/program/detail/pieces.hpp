@@ -25,12 +25,14 @@ class Pieces {
  public:
   Pieces(const Program& program, Index limit)
       : program_(program), counts_held_(limit != max_int64), local_(program.tensors().size(), -1) {
-    for (const ProgramTensor& t : program.tensors())
-      tensors_.push_back({-1, t.last, t.made < 0 && t.last >= 0});
-    if (!counts_held_) return;
-    held_.resize(static_cast<std::size_t>(program.mesh.processes()));
-    for (std::size_t t = 0; t < tensors_.size(); ++t)
-      if (tensors_[t].alive) hold(program.tensors()[t], 1);
+    for (const ProgramTensor& t : program.tensors()) {
+      if (t.made < 0 && t.last >= t.begins()) given_.push_back(static_cast<int>(tensors_.size()));
+      tensors_.push_back({-1, t.last, false});
+    }
+    std::stable_sort(given_.begin(), given_.end(), [&](int a, int b) {
+      return program.tensor(a).begins() < program.tensor(b).begins();
+    });
+    if (counts_held_) held_.resize(static_cast<std::size_t>(program.mesh.processes()));
   }
 
   bool over() const { return end_ == program_.size(); }
@@ -39,6 +41,7 @@ class Pieces {
     begin_ = end_;
     part_ = program_.entry(begin_).part;
     while (end_ < program_.size() && program_.entry(end_).part == part_) ++end_;
+    begin_given();
     for (const int t : of_piece_) local_[at(t)] = -1;
     of_piece_.clear();
     const ProgramPart& part = program_.part_at(part_);
@@ -150,6 +153,15 @@ class Pieces {
     local_[at(t)] = one.add(x);
     of_piece_.push_back(t);
   }
+  /// Counts the tensors that no operator makes and that are there before the piece ends.
+  void begin_given() {
+    for (; counts_held_ && begun_ < given_.size(); ++begun_) {
+      const ProgramTensor& t = program_.tensor(given_[begun_]);
+      if (t.begins() >= end_) return;
+      tensors_[at(given_[begun_])].alive = true;
+      hold(t, 1);
+    }
+  }
   /// Counts the bytes of a tensor on each process.
   void hold(const ProgramTensor& t, int sign) {
     for (std::size_t p = 0; p < held_.size(); ++p) held_[p] += sign * charge(t, p);
@@ -175,6 +187,8 @@ class Pieces {
   bool counts_held_;
   int begin_ = 0, end_ = 0, part_ = 0;  ///< of the piece
   std::vector<Tensor> tensors_;
+  std::vector<int> given_;            ///< that no operator makes, in the order in which they begin
+  std::size_t begun_ = 0;             ///< so many of these have begun
   std::vector<ProgramTensor> added_;  ///< behind those of the given Program
   std::vector<ProgramEntry> entries_;
   std::vector<int> of_piece_;  ///< the number of each of its tensors
