@@ -10,10 +10,10 @@
 ///     auto turned = all_to_all_over<model, 0, 1>(x);         // (n / p, p m): rows go, columns come
 ///     auto own = own_block<model, 0>(all);              // x again
 ///
-/// Each takes CallOptions with a contract, of the whole mesh's axes; without one it needs none, on
-/// a Strict mesh too. A call is the library's own reshard of the tensor that all processes have
-/// together: it is planned, priced, recorded and traced as one, and shards over the automatic axes
-/// as ever.
+/// Each takes CallOptions with a contract, of axes of the mesh on which the function is called;
+/// without one it needs none, on a Strict mesh too. A call is the library's own reshard of the
+/// tensor that all processes have together: it is planned, priced, recorded and traced as one, and
+/// shards over the automatic axes as ever.
 ///
 /// Laws: own_block<X, D>(all_gather_over<X, D>(x)) == x; reduce_scatter_over<X, D>(x) ==
 /// own_block<X, D>(all_reduce_over<X>(x)); all_to_all_over<X, T, S>(all_to_all_over<X, S, T>(x)) ==

@@ -42,7 +42,8 @@ struct OneDigest {
 };
 
 /// Throws UsageError, on all processes, where blocks differ between coordinates of `axes`.
-/// Communication: an all-gather of one number of each process. Collective over the whole mesh.
+/// Communication: an all-gather of one number of each process. Collective over the mesh on which
+/// the function is called.
 inline void require_equal(const TensorCore& x, AxisSet axes, CallSite site) {
   const std::shared_ptr<MeshCore> whole = manual_whole_of(x.mesh(), site.where);
   const bool later = x.storage()->promised() || lister_of_thread() != nullptr;

@@ -81,8 +81,8 @@ template <class T> MapKernel zeros_kernel() {
   return FillRunner<T>::kernel(zero);
 }
 
-/// Moves the blocks of x, a tensor of a part, along an axis of the whole mesh, to each coordinate
-/// that of from[c]. The gradient goes the way back.
+/// Moves the blocks of x, a tensor of a part, along an axis of the mesh on which the function is
+/// called, to each coordinate that of from[c]. The gradient goes the way back.
 inline TensorCore permuted(const TensorCore& x, int axis, const std::vector<int>& from,
                            const MapKernel& zeros, CallSite site) {
   const std::shared_ptr<MeshCore> whole = manual_whole_of(x.mesh(), site.where);

@@ -19,8 +19,8 @@
 namespace tessera {
 namespace detail {
 
-/// The blocks of A at all coordinates as one tensor of the whole mesh: leading dimensions for the
-/// axes that a call does not concern, then for those that it reduces.
+/// The blocks of A at all coordinates as one tensor of the mesh on which the function is called:
+/// leading dimensions for the axes that a call does not concern, then for those that it reduces.
 template <class A, AxisSet Others, AxisSet Reduced> struct Stacked {
   static constexpr AxisList axes(AxisSet set) {
     AxisList list;

@@ -116,8 +116,8 @@ class Storage {
   /// Returns the bytes of arena memory that the block takes up.
   Index charge() const { return adopted_ ? 0 : arena_charge(block_.bytes); }
 
-  /// Returns the axes of the whole mesh over which the values may differ between its parts, in
-  /// manual mode (mesh/manual.hpp); elsewhere none.
+  /// Returns the axes over which the values may differ between the own parts of processes, in
+  /// manual mode (mesh/manual.hpp), of the mesh on which the function is called; elsewhere none.
   AxisSet varies() const { return varies_; }
   void set_varies(AxisSet axes) { varies_ = axes; }
 

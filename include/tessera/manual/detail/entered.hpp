@@ -32,7 +32,7 @@ template <class M, class... X> constexpr AxisList other_axes() {
     if (!named.contains(a)) axes.push_back(a);
   return axes;
 }
-/// Returns axes by their numbers in M, as they are numbered in the whole mesh.
+/// Returns axes by their numbers in M, as the mesh on which the function is called numbers them.
 template <class M> constexpr AxisSet numbered_in_whole(AxisSet axes) {
   constexpr AxisList free = free_axes<M>();
   AxisSet whole;

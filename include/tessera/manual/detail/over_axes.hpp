@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// What the collectives of manual mode share: the axes that a call names, its result's type, and
-/// the one way that they take: the tensors of all parts are one of the whole mesh, which is
-/// resharded.
+/// the one way that they take: the tensors of all parts are one of the mesh on which the
+/// function is called, which is resharded.
 ///
 ///     using Checked = OverAxes<A, model>;
 ///     Checked::made<Checked::varies - Checked::axes, S>(core)
@@ -108,7 +108,7 @@ inline void require_even(const TensorCore& x, int d, int parts, CallSite site) {
                      site.where);
 }
 
-/// How x lies on the whole mesh before a collective and after it.
+/// How x lies on the mesh on which the function is called, before a collective and after it.
 struct ViewsOfCall {
   ManualView before, after;
 };
