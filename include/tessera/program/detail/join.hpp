@@ -213,7 +213,7 @@ TESSERA_FUNCTION Joining join(const Program& program, const PlanOptions& options
     return detail::in_pieces<Joining>(
         program, options, limit,
         [&](const Program& one, const PlanOptions& there) { return join(one, there, limit); },
-        [&](Joining& all, const Joining& made, const detail::Pieces& pieces) {
+        [&](Joining& all, const Joining& made, const detail::ProgramPieces& pieces) {
           for (JoinedCall call : made.calls) {
             call.group = program.axes_on(pieces.part(), call.group);
             all.calls.push_back(call);

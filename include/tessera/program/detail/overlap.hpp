@@ -175,7 +175,7 @@ TESSERA_FUNCTION Overlap overlap(const Program& program, const PlanOptions& opti
     return detail::in_pieces<Overlap>(
         program, options, limit,
         [&](const Program& one, const PlanOptions& there) { return overlap(one, there, limit); },
-        [](Overlap& all, const Overlap& made, const detail::Pieces&) {
+        [](Overlap& all, const Overlap& made, const detail::ProgramPieces&) {
           all.moves.insert(all.moves.end(), made.moves.begin(), made.moves.end());
           all.refused += made.refused;
         });

@@ -21,9 +21,9 @@
 namespace tessera::detail {
 
 /// The pieces of a Program, one after the other, and what becomes of them.
-class Pieces {
+class ProgramPieces {
  public:
-  Pieces(const Program& program, Index limit)
+  ProgramPieces(const Program& program, Index limit)
       : program_(program), counts_held_(limit != max_int64), local_(program.tensors().size(), -1) {
     for (const ProgramTensor& t : program.tensors()) {
       if (t.made < 0 && t.last >= t.begins()) given_.push_back(static_cast<int>(tensors_.size()));
@@ -210,7 +210,7 @@ Made in_pieces(const Program& program, const PlanOptions& options, Index limit, 
                const Add& add) {
   Made all;
   all.peak_before = program.peak_bytes();
-  Pieces pieces(program, limit);
+  ProgramPieces pieces(program, limit);
   while (!pieces.over()) {
     const Program piece = pieces.next();
     const Made made = pass(piece, options_on(program.part_at(pieces.part()), options));

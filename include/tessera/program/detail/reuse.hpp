@@ -98,7 +98,7 @@ TESSERA_FUNCTION Reuse reuse(const Program& program, const PlanOptions& options)
     return detail::in_pieces<Reuse>(
         program, options, max_int64,
         [](const Program& one, const PlanOptions& there) { return reuse(one, there); },
-        [&](Reuse& all, const Reuse& made, const detail::Pieces& pieces) {
+        [&](Reuse& all, const Reuse& made, const detail::ProgramPieces& pieces) {
           for (const ReusedMemory& one : made.changes)
             all.changes.push_back(
                 {one.layer, pieces.number(one.operand), pieces.number(one.result)});

@@ -204,7 +204,7 @@ TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& option
     return detail::in_pieces<Sharing>(
         program, options, limit,
         [&](const Program& one, const PlanOptions& there) { return share(one, there, limit); },
-        [](Sharing& all, const Sharing& made, const detail::Pieces& pieces) {
+        [](Sharing& all, const Sharing& made, const detail::ProgramPieces& pieces) {
           for (SharedMove move : made.moves) {
             move.tensor = pieces.number(move.tensor);
             move.moved = pieces.number(move.moved);
