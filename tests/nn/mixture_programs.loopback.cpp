@@ -57,8 +57,7 @@ template <class R> struct ExpertLayer {
 };
 
 using Whole = AxisRule<embed, _>;  // of the tokens' features
-using ExpertParallel =
-    Rules<AxisRule<group, data>, AxisRule<expert, data>, AxisRule<hidden, _>, Whole>;
+using ByExperts = Rules<AxisRule<group, data>, AxisRule<expert, data>, AxisRule<hidden, _>, Whole>;
 
 /// "dispatch: all-to-all", for each collective in the order of its operator.
 std::string calls_of(const Program& program) {
@@ -85,7 +84,7 @@ std::string totals_of(const Program& program) {
 TEST_CASE_TEMPLATE("one all-to-all before the experts and one after, forward and backward", How,
                    std::integral_constant<Dispatch, Dispatch::take>,
                    std::integral_constant<Dispatch, Dispatch::one_hot>) {
-  using Layer = ExpertLayer<ExpertParallel>;
+  using Layer = ExpertLayer<ByExperts>;
   for (const Index n : {2, 3, 4, 6, 8, 16, 32, 64}) {
     const Index experts = 2 * n, tokens = 4 * n, embed_ = 24;
     const Layer::Sizes z{2 * n, tokens, embed_, experts, 40};
@@ -105,7 +104,7 @@ TEST_CASE_TEMPLATE("one all-to-all before the experts and one after, forward and
 }
 
 TEST_CASE("experts and groups that the mesh does not divide are exchanged once, too") {
-  using Layer = ExpertLayer<ExpertParallel>;
+  using Layer = ExpertLayer<ByExperts>;
   const Program step = Layer::step<Dispatch::take>({7, 12, 8, 5, 6}, sizes<Grid>(3, 1));
   CHECK(step.count(Collective::all_to_all) == 4);
   CHECK(by_axes(step).size() == 2);
@@ -124,7 +123,7 @@ TEST_CASE("rules, collectives and payload") {
   CHECK(row(Rules<AxisRule<group, data>, AxisRule<expert, _>, AxisRule<hidden, _>, Whole>{},
             sizes<Grid>(4, 1)) == "1 all-reduce over data 0 | 5 all-reduce over data 198144");
   // Experts where groups are: of its 8 KiB of the buffers each process sends 3/4.
-  CHECK(row(ExpertParallel{}, sizes<Grid>(4, 1)) ==
+  CHECK(row(ByExperts{}, sizes<Grid>(4, 1)) ==
         "2 all-to-all over data 12288, 1 all-reduce over data 0 | "
         "4 all-to-all over data 24576, 3 all-reduce over data 1536");
   // Experts over the minor axis of the groups: tokens move within it, 1/2 of 8 KiB, and weights
@@ -158,7 +157,7 @@ TEST_CASE("rules, collectives and payload") {
 }
 
 TEST_CASE("memory for each process stays as processes and experts grow: GShard's figure 7") {
-  using Layer = ExpertLayer<ExpertParallel>;
+  using Layer = ExpertLayer<ByExperts>;
   // One expert and two groups of 1,024 tokens for each process, M 1024, H 8192 (its A.2). The
   // capacity falls from 16 to 1.
   Index of_weights = 0, of_buffers = 0, peak = 0, peak_of_step = 0;
