@@ -59,16 +59,19 @@ PipelineModel as_measured(PipelineModel model, const PipelineSchedule& s, const 
     for (const PipelinePass pass :
          {PipelinePass::forward, PipelinePass::backward, PipelinePass::backward_inputs,
           PipelinePass::backward_weights}) {
-      std::vector<double> times;
+      std::vector<double> times, after;  // until it sends, and from there to its end
       const auto part = static_cast<std::size_t>(s.part(stage));
-      for (std::size_t i = 0; i < s.lists[part].size(); ++i)
-        if (s.lists[part][i].stage == stage && s.lists[part][i].pass == pass)
-          times.push_back(
-              static_cast<double>(run.parts[part].spans[i].end - run.parts[part].spans[i].begin));
+      for (std::size_t i = 0; i < s.lists[part].size(); ++i) {
+        if (s.lists[part][i].stage != stage || s.lists[part][i].pass != pass) continue;
+        const PipelineSpan& span = run.parts[part].spans[i];
+        times.push_back(static_cast<double>(span.sends - span.begin));
+        after.push_back(static_cast<double>(span.end - span.sends));
+      }
       if (times.empty()) continue;
       PipelineStage& own = model.stages[static_cast<std::size_t>(stage)];
-      own.unit(pass).time = static_cast<std::int64_t>(median(times));
-      if (pass == PipelinePass::backward) own.weights.time = 0;
+      const bool whole = pass == PipelinePass::backward;
+      (whole ? own.inputs : own.unit(pass)).time = static_cast<std::int64_t>(median(times));
+      if (whole) own.weights.time = static_cast<std::int64_t>(median(after));
     }
   return model;
 }

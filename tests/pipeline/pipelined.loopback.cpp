@@ -292,6 +292,7 @@ TEST_CASE("pipeline: when its actions ran") {
       REQUIRE_THAT(spans.size() == c.schedule.lists[p].size());
       for (std::size_t i = 0; i < spans.size(); ++i) {
         REQUIRE_THAT(spans[i].end > spans[i].begin);
+        REQUIRE_THAT((spans[i].begin <= spans[i].sends && spans[i].sends <= spans[i].end));
         REQUIRE_THAT(i == 0 || spans[i].begin >= spans[i - 1].end);
         REQUIRE_THAT(spans[i].end <= run.time);
       }

@@ -59,9 +59,7 @@ class PipelineCarrier {
           messages_.finish_receiving(i.flow, i.micro_batch);
           break;
         case Kind::act: {
-          const std::int64_t begin = steady_nanoseconds();
           act(schedule_.lists[at(own_)][at(i.action)]);
-          spans_.push_back({begin, steady_nanoseconds()});
           break;
         }
         case Kind::send:
@@ -134,9 +132,14 @@ class PipelineCarrier {
   }
 
   void act(const PipelineAction& a) {
-    if (a.pass != PipelinePass::backward) return pass({a.pass, a.stage}, a.micro_batch);
-    pass({PipelinePass::backward_inputs, a.stage}, a.micro_batch);
-    pass({PipelinePass::backward_weights, a.stage}, a.micro_batch);
+    const bool whole = a.pass == PipelinePass::backward;
+    PipelineSpan span;
+    span.begin = steady_nanoseconds();
+    pass({whole ? PipelinePass::backward_inputs : a.pass, a.stage}, a.micro_batch);
+    span.sends = steady_nanoseconds();
+    if (whole) pass({PipelinePass::backward_weights, a.stage}, a.micro_batch);
+    span.end = whole ? steady_nanoseconds() : span.sends;
+    spans_.push_back(span);
   }
   void pass(PipelinePlace place, int m) {
     const CutUnit& unit = cut(m).unit(place);

@@ -214,8 +214,9 @@ TESSERA_FUNCTION PipelineRun PipelineRunner::measured() const {
   for (int p = 0; p < schedule_.parts(); ++p)
     for (std::size_t i = 0; i < schedule_.lists[static_cast<std::size_t>(p)].size(); ++i) {
       const bool own = p == own_ && this->own()->process() == 0;
-      times.push_back(own ? static_cast<std::uint64_t>(spans_[i].begin) : 0);
-      times.push_back(own ? static_cast<std::uint64_t>(spans_[i].end) : 0);
+      for (const std::int64_t PipelineSpan::*at :
+           {&PipelineSpan::begin, &PipelineSpan::sends, &PipelineSpan::end})
+        times.push_back(own ? static_cast<std::uint64_t>(spans_[i].*at) : 0);
     }
   whole_->sum_facts(times, where_);
   std::int64_t begin = max_int64;
@@ -227,11 +228,12 @@ TESSERA_FUNCTION PipelineRun PipelineRunner::measured() const {
     PipelinePart& part = run.parts[number++];
     part.spans.clear();
     part.busy = 0;
-    for (std::size_t i = 0; i < list.size(); ++i, next += 2) {
+    for (std::size_t i = 0; i < list.size(); ++i, next += 3) {
       const auto picoseconds = [&](std::uint64_t t) {
         return 1000 * (static_cast<std::int64_t>(t) - begin);
       };
-      part.spans.push_back({picoseconds(times[next]), picoseconds(times[next + 1])});
+      part.spans.push_back(
+          {picoseconds(times[next]), picoseconds(times[next + 2]), picoseconds(times[next + 1])});
       part.busy += part.spans.back().end - part.spans.back().begin;
       run.time = std::max(run.time, part.spans.back().end);
     }

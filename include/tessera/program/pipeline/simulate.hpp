@@ -6,12 +6,14 @@
 ///
 ///     const PipelineRun run = simulate(PipelineModel::chain(4, {{1}, {1}, {1}}),
 ///                                      gpipe(4, 8));
-///     run.idle() == 9;       // (p - 1) (F + B)
-///     run.bubble();          // (p - 1) / (m + p - 1)
+///     run.idle() == 6;       // (p - 1) (F + I): the literature's (p - 1) (F + B) has W = 0
+///     run.bubble();
 ///
 /// Laws: an action begins as soon as its part has ended the one before it and everything that it
-/// needs is there. What a process allocates and frees depends on its own list alone
-/// (program/pipeline/instructions.hpp), so its peak is the same however long actions take.
+/// needs is there. A way back B is that by inputs and then that by weights, and what the first of
+/// them makes leaves before the second begins. What a process allocates and frees depends on its
+/// own list alone (program/pipeline/instructions.hpp), so its peak is the same however long actions
+/// take.
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +25,7 @@ namespace tessera {
 /// An action's time, in picoseconds from the beginning.
 struct PipelineSpan {
   std::int64_t begin = 0, end = 0;
+  std::int64_t sends = 0;  ///< when what it makes leaves: of a whole way back, before its end
 };
 
 struct PipelinePart {

@@ -41,17 +41,23 @@ inline PipelineOrder order_of(const PipelineModel& model, const ActionGraph& gra
     std::int64_t& begins = order.spans[static_cast<std::size_t>(a)].begin;
     if (std::exchange(known[static_cast<std::size_t>(a)], 1) != 0) return begins;
     for (const ActionGraph::Before& b : graph.before(a)) {
-      const bool moves = b.flow >= 0 && graph.part(a) != graph.part(b.action);
-      begins =
-          std::max(begins, order.spans[static_cast<std::size_t>(b.action)].end +
-                               (moves ? model.flows[static_cast<std::size_t>(b.flow)].time : 0));
+      const PipelineSpan& made = order.spans[static_cast<std::size_t>(b.action)];
+      if (b.flow < 0 || graph.part(a) == graph.part(b.action)) {
+        begins = std::max(begins, made.end);
+        continue;
+      }
+      const PipelineFlow& flow = model.flows[static_cast<std::size_t>(b.flow)];
+      const bool last = flow.from.pass == PipelinePass::backward_weights;
+      begins = std::max(begins, (last ? made.end : made.sends) + flow.time);
     }
     return begins;
   };
   int next = 0;
   graph.in_order(begin, [&](int a) {
     PipelineSpan& span = order.spans[static_cast<std::size_t>(a)];
-    span.end = begin(a) + time_of(model, graph[a]);
+    span.end = span.sends = begin(a) + time_of(model, graph[a]);
+    if (graph[a].pass == PipelinePass::backward)
+      span.sends -= model.stages[static_cast<std::size_t>(graph[a].stage)].weights.time;
     order.place[static_cast<std::size_t>(a)] = next++;
   });
   return order;
@@ -62,8 +68,9 @@ struct PipelineMessage {
   int flow = 0, micro_batch = 0;
   int made = 0, read = 0;  ///< actions of the graph
   int expected = 0;        ///< the action of the receiving part before which room is made
-  int gone =
-      0;  ///< the action of the sending part before which it waits; its last one plus 1: at the end
+  /// The action of the sending part before which it waits for the message to be gone, which begins
+  /// no sooner than `read`, so that it need not wait; its last one plus 1: at the end.
+  int gone = 0;
 };
 
 /// Returns all messages between parts, those of a flow together, in the order in which they are
@@ -91,7 +98,7 @@ inline std::vector<PipelineMessage> messages_of(const PipelineModel& model,
       const int end = graph.begin(from + 1);
       message.gone = message.made + 1;
       while (message.gone < end && order.place[static_cast<std::size_t>(message.gone)] <
-                                       order.place[static_cast<std::size_t>(message.expected)])
+                                       order.place[static_cast<std::size_t>(message.read)])
         ++message.gone;
     }
   }
