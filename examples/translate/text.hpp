@@ -8,16 +8,14 @@
 ///
 /// Laws: a row of Rows is a sentence's tokens, the end, and padding.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <fstream>
-#include <map>
 #include <string>
 #include <vector>
 
 #include <tessera/base/error.hpp>
-#include <tessera/io/checkpoint.hpp>
 
+#include "../support/facts.hpp"
 #include "../support/text.hpp"
 
 namespace translation {
@@ -57,18 +55,6 @@ inline Index tokens_of(const std::vector<Id>& matrix, Index row, Index length, I
 }
 
 namespace file {
-inline Index number(const std::map<std::string, std::string>& facts, const std::string& key,
-                    const std::string& path) {
-  const auto said = facts.find(key);
-  Index value = 0;
-  if (said == facts.end() ||
-      std::from_chars(said->second.data(), said->second.data() + said->second.size(), value).ec !=
-          std::errc{})
-    throw UsageError(path + " does not say its " + key +
-                     "; give a file that examples/translate/prepare.py has written");
-  return value;
-}
-
 /// Returns the words between spaces.
 inline std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
@@ -99,7 +85,10 @@ inline std::vector<Id> matrix(std::ifstream& from, const tessera::SafetensorsHea
 inline Text read_text(const std::string& path, const std::vector<std::string>& languages) {
   const tessera::SafetensorsHeader header = tessera::read_checkpoint_header(path);
   const auto& facts = header.metadata;
-  const auto fact = [&](const std::string& key) { return file::number(facts, key, path); };
+  const auto fact = [&](const std::string& key) {
+    return support::number_of(facts, key, path,
+                              "give a file that examples/translate/prepare.py has written");
+  };
   Text text;
   text.source_vocabulary = fact("source_vocabulary");
   text.english_vocabulary = fact("english_vocabulary");

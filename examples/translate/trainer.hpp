@@ -11,13 +11,11 @@
 /// Laws: a run that is continued goes on with the same losses, on any mesh and split in any way, to
 /// rounding.
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include <tessera/io/checkpoint.hpp>
-
+#include "../support/saved_run.hpp"
 #include "flags.hpp"
 
 namespace translation {
@@ -103,31 +101,11 @@ template <class U> class Trainer {
 
   /// Communication, errors: as write_checkpoint.
   void save(const std::string& path, Index step, const std::string& text) {
-    CheckpointFacts facts = optimizer_.facts();
-    facts["step"] = std::to_string(step);
-    facts["seed"] = std::to_string(n_.seed);
-    facts["text"] = text;
-    write_checkpoint(mesh_, path, saved(), facts);
+    support::save_run(mesh_, path, weights_, optimizer_, step, facts(text));
   }
   /// Returns the step that was written. Throws UsageError for a run of other text.
   Index resume(const std::string& path, const std::string& text) {
-    Saved read = saved();
-    const CheckpointFacts facts = read_checkpoint(mesh_, path, read);
-    const auto require = [&](const char* key, const std::string& own, const char* way_out) {
-      const auto said = facts.find(key);
-      if (said == facts.end() || said->second != own)
-        throw UsageError("--resume: the run in " + path + " has another " + key + " (" +
-                         (said == facts.end() ? "none" : said->second) + ") than this one (" + own +
-                         "); " + way_out);
-    };
-    require("text", text, "give the --ids and --languages that it learnt from");
-    require("seed", std::to_string(n_.seed), "give --seed that number");
-    weights_ = std::move(read.weights);
-    std::size_t next = 0;
-    optimizer_.for_each_state(
-        [&](const std::string&, DynamicTensor& tensor) { tensor = read.state[next++]; });
-    optimizer_.resume(facts);
-    return file::number(facts, "step", path);
+    return support::resume_run(mesh_, path, weights_, optimizer_, facts(text));
   }
 
  private:
@@ -140,16 +118,9 @@ template <class U> class Trainer {
             Adafactor{.rate = InverseSquareRoot{.rate = flags.rate, .constant = flags.constant}},
             weights_) {}
 
-  struct Saved {
-    Translator<U> weights;
-    std::vector<DynamicTensor> state;
-    static constexpr auto fields = Fields<&Saved::weights, &Saved::state>{};
-  };
-  Saved saved() {
-    Saved tree{weights_, {}};
-    optimizer_.for_each_state(
-        [&](const std::string&, DynamicTensor& t) { tree.state.push_back(t); });
-    return tree;
+  std::vector<support::RunFact> facts(const std::string& text) const {
+    return {{"text", text, "give the --ids and --languages that it learnt from"},
+            {"seed", std::to_string(n_.seed), "give --seed that number"}};
   }
   static Translator<U> born(const ProcessMesh<Grid>& mesh, const Settings& n, const Text& text) {
     Parameters<Grid> make(mesh, n.seed);
