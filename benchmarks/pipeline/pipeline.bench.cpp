@@ -119,7 +119,7 @@ void measure(Environment& env, const PipelineSchedule& schedule, int rounds) {
   }
   const std::string name = "pipeline/" + schedule.name + " of " +
                            std::to_string(schedule.micro_batches) + " micro-batches";
-  tessera_bench::note(name, {{"pipeline", median(ours)}, {"one process", median(serial)}},
+  tessera_bench::note(name, {{"tessera", median(ours)}, {"one process", median(serial)}},
                       {{"percent idle as measured", 100 * median(measured)},
                        {"percent idle as simulated", 100 * median(simulated)}});
   if (env.world()->process() == 0)
