@@ -3,10 +3,9 @@
 // all states, probabilities and gradients, under all rules; what padding may not change; memory.
 #include <algorithm>
 
-#include <tessera/io/checkpoint.hpp>
 #include <tessera/op/rows/statistics.hpp>
 
-#include "nn/layer_cases.hpp"
+#include "nn/peer_files.hpp"
 
 namespace {
 using namespace nn_test;
@@ -47,13 +46,6 @@ const Peer esm{"esm",
                 .last_norm = true},
                {.norm_first = true, .attention = {.rotary = true}}};
 
-template <class Tree>
-void read(const ProcessMesh<Grid>& mesh, const Peer& peer, const std::string& prefix, Tree& tree) {
-  std::string path = __FILE__;
-  path = path.substr(0, path.rfind('/')) + "/encoder_of_hugging_face/" + peer.name + ".safetensors";
-  read_checkpoint(mesh, path, tree, {.name = [&](const std::string& own) { return prefix + own; }});
-}
-
 template <class R> struct Case {
   using U = On<R>;
   Encoder<U> model, gradient;
@@ -64,8 +56,9 @@ template <class R> struct Case {
     const EncoderSizes& n = peer.sizes;
     Parameters<Grid> make(mesh, 1);
     model = gradient = Encoder<U>::like(make, n);
-    read(mesh, peer, "", model);
-    read(mesh, peer, "gradient.", gradient);
+    const std::string file = std::string("encoder_of_hugging_face/") + peer.name;
+    read_peer(mesh, file, "", model);
+    read_peer(mesh, file, "gradient.", gradient);
     expected.ids = expected.targets = zeros<TokenIds<U>>(mesh, 3, 5);
     expected.valid = zeros<Valid<U>>(mesh, 3, 5);
     const auto state = zeros<Activations<U>>(mesh, 3, 5, n.embed);
@@ -73,7 +66,7 @@ template <class R> struct Case {
     expected.probabilities = zeros<decltype(expected.probabilities)>(mesh, 3, 5, n.vocabulary);
     expected.loss = zeros<decltype(expected.loss)>(mesh);
     if (n.kinds > 0) expected.kinds = expected.ids;
-    read(mesh, peer, "expected.", expected);
+    read_peer(mesh, file, "expected.", expected);
   }
 
   /// Calls f with the kinds of tokens where there are some.
@@ -91,29 +84,12 @@ template <class R> struct Case {
     return mean_where(cross_entropy(masked_scores(of, last, own), expected.targets),
                       expected.valid);
   }
-  /// Returns x with zeros where a text has ended.
-  template <class X> X ended(const X& x) const {
-    return map<"ab,abc->abc", typename X::spec>(fn::Fixed<fn::Select, 2, double>{{}, 0.0},
-                                                expected.valid, x);
-  }
+  template <class X> X ended(const X& x) const { return nn_test::ended(x, expected.valid); }
   Values gradients(const EncoderOptions& own) const {
     return values_of(
         value_and_grad([&](const Encoder<U>& w) { return loss(w, own); })(model).gradient);
   }
 };
-
-/// The largest difference, as a part of the largest value of its tensor and of 1.
-double apart(const Values& a, const Values& b) {
-  double most = a.size() == b.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    double largest = 1;
-    for (const double x : b[i]) largest = std::max(largest, std::fabs(x));
-    if (a[i].size() != b[i].size()) return INFINITY;
-    for (std::size_t k = 0; k < a[i].size(); ++k)
-      most = support::larger(most, std::fabs(a[i][k] - b[i][k]) / largest);
-  }
-  return most;
-}
 
 /// Calls check(name, rules) for each list of rules.
 template <class F> void for_each_rules(const F& check) {
@@ -137,11 +113,11 @@ template <class R> Distances distances(const ProcessMesh<Grid>& mesh, const Peer
   const auto scores = masked_scores(c.model, states.back(), c.options);
   for (auto& state : states) state = c.ended(state);
   const auto loss = c.loss(c.model, c.options);
-  return {
-      apart(values_of(states), values_of(c.expected.states)),
-      apart(values_of(c.ended(softmax<"bsv", 'v'>(scores))), values_of(c.expected.probabilities)),
-      apart(values_of(loss), values_of(c.expected.loss)),
-      apart(c.gradients(c.options), values_of(c.gradient))};
+  return {farthest_apart(values_of(states), values_of(c.expected.states)),
+          farthest_apart(values_of(c.ended(softmax<"bsv", 'v'>(scores))),
+                         values_of(c.expected.probabilities)),
+          farthest_apart(values_of(loss), values_of(c.expected.loss)),
+          farthest_apart(c.gradients(c.options), values_of(c.gradient))};
 }
 }  // namespace
 
@@ -178,7 +154,7 @@ TEST_CASE("what stands after a text's end changes nothing of it, to the bit") {
       const Values slopes = c.gradients(c.options);
       c.expected.ids = where(c.expected.valid, c.expected.ids, 3);
       CHECK(states() == before);
-      CHECK(apart(c.gradients(c.options), slopes) < 1e-12);
+      CHECK(farthest_apart(c.gradients(c.options), slopes) < 1e-12);
     };
     check(bert);
     check(esm);
@@ -191,12 +167,12 @@ TEST_CASE("blocks that run again, and attention by blocks, give an encoder's gra
     EncoderOptions own = c.options;
     own.dropout = {.rate = 0.2, .seed = 4, .step = 2};
     const Values kept = c.gradients(own);
-    CHECK(apart(kept, c.gradients(c.options)) > 1e-3);  // elements are dropped
+    CHECK(farthest_apart(kept, c.gradients(c.options)) > 1e-3);  // elements are dropped
     own.again = {true, true};
-    CHECK(apart(c.gradients(own), kept) < 1e-12);
+    CHECK(farthest_apart(c.gradients(own), kept) < 1e-12);
     own.again = {};
     own.attention.block = 2;
-    CHECK(apart(c.gradients(own), kept) < 1e-11);
+    CHECK(farthest_apart(c.gradients(own), kept) < 1e-11);
   });
 }
 

@@ -197,12 +197,6 @@ template <class F> void for_expert_rules(const F& check) {
             LayerRules<AxisRule<logical::batch, data>, AxisRule<logical::experts, model>>>{});
   check("sequence", std::type_identity<SequenceSplit<data, model>>{});
 }
-double apart(const Values& a, const Values& b) {
-  double most = a.size() == b.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
-    most = support::larger(most, worst(a[i], b[i]));
-  return most;
-}
 }  // namespace
 
 TEST_CASE("layers of experts are plain loops over tokens, on every mesh and under all rules") {
@@ -247,7 +241,7 @@ TEST_CASE("layers of experts are plain loops over tokens, on every mesh and unde
     for (const auto& [rows, columns] : {std::pair{2, 1}, {1, 2}, {2, 2}, {3, 2}})
       on_mesh(rows, columns, [&](const ProcessMesh<Grid>& mesh) {
         for_expert_rules([&]<class R>(const char* rules, std::type_identity<R>) {
-          const double far = apart(Run<R>(mesh, n).numbers(), whole);
+          const double far = farthest_apart(Run<R>(mesh, n).numbers(), whole);
           const std::lock_guard lock(mutex);
           CAPTURE(n.name);
           CAPTURE(rules);
@@ -318,7 +312,8 @@ TEST_CASE("a layer of experts compiles, and what it sends is planned; counted it
       const auto compiled = layer(bound.x, bound.layer);
       const auto again = layer(bound.x, bound.layer);
       const auto plain_run = bound.made(bound.x, bound.layer);
-      CHECK(apart({to_host(compiled.output).values}, {to_host(plain_run.output).values}) < 1e-12);
+      CHECK(farthest_apart({to_host(compiled.output).values}, {to_host(plain_run.output).values}) <
+            1e-12);
       CHECK(to_host(again.output).values == to_host(compiled.output).values);
       CHECK(layer.structures() == 1);
       auto by_bound = compile([&](const auto& x, const auto& w) { return counted.made(x, w); });

@@ -80,6 +80,19 @@ inline double worst(const std::vector<double>& a, const std::vector<double>& b) 
   return most;
 }
 
+/// The largest difference, as a part of the largest value of its tensor and of 1.
+inline double farthest_apart(const Values& a, const Values& b) {
+  double most = a.size() == b.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    double largest = 1;
+    for (const double x : b[i]) largest = std::max(largest, std::fabs(x));
+    if (a[i].size() != b[i].size()) return INFINITY;
+    for (std::size_t k = 0; k < a[i].size(); ++k)
+      most = support::larger(most, std::fabs(a[i][k] - b[i][k]) / largest);
+  }
+  return most;
+}
+
 template <class Case, class R> auto arguments_on(const ProcessMesh<Grid>& mesh) {
   Parameters<Grid> make(mesh, 5);
   return Case::template arguments<On<R>>(make);

@@ -8,6 +8,7 @@
 #include <tessera/op/compile.hpp>
 #include <tessera/run/choose_of.hpp>
 
+#include "nn/peer_files.hpp"
 #include "nn/translation_case.hpp"
 
 namespace {
@@ -81,12 +82,6 @@ const TranslationKind bart{
      .last_norms = false},
     {.norm_first = false, .gelu = true, .embedding_scale = std::sqrt(6.0), .first_place = 2}};
 
-template <class Tree>
-void read(const ProcessMesh<Grid>& mesh, const char* file, const std::string& prefix, Tree& tree) {
-  std::string path = __FILE__;
-  path = path.substr(0, path.rfind('/')) + "/translation_of_hugging_face/" + file + ".safetensors";
-  read_checkpoint(mesh, path, tree, {.name = [&](const std::string& own) { return prefix + own; }});
-}
 struct Distances {
   double states, scores, loss, gradients;
 };
@@ -94,8 +89,9 @@ template <class R> Distances distances(const ProcessMesh<Grid>& mesh, const Tran
   using U = On<R>;
   Parameters<Grid> make(mesh, 1);
   auto model = Translator<U>::like(make, peer.sizes), gradient = model;
-  read(mesh, peer.name, "", model);
-  read(mesh, peer.name, "gradient.", gradient);
+  const std::string file = std::string("translation_of_hugging_face/") + peer.name;
+  read_peer(mesh, file, "", model);
+  read_peer(mesh, file, "gradient.", gradient);
   Expected<U> wanted;
   wanted.source = zeros<TokenIds<U>>(mesh, 3, 6);
   wanted.target = wanted.next = zeros<TokenIds<U>>(mesh, 3, 4);
@@ -104,11 +100,7 @@ template <class R> Distances distances(const ProcessMesh<Grid>& mesh, const Tran
   wanted.states = zeros<Activations<U>>(mesh, 3, 6, peer.sizes.embed);
   wanted.scores = zeros<decltype(wanted.scores)>(mesh, 3, 4, peer.sizes.target);
   wanted.loss = zeros<decltype(wanted.loss)>(mesh);
-  read(mesh, peer.name, "expected.", wanted);
-  const auto ended = []<class X>(const X& x, const auto& valid) {
-    return map<"ab,abc->abc", typename X::spec>(fn::Fixed<fn::Select, 2, double>{{}, 0.0}, valid,
-                                                x);
-  };
+  read_peer(mesh, file, "expected.", wanted);
   const auto scores = [&](const Translator<U>& w) {
     return translate(w, wanted.source, wanted.target, peer.options, wanted.source_valid,
                      wanted.target_valid);
@@ -152,7 +144,8 @@ TEST_CASE("buckets of distances are T5's") {
     using Line = ShardedTensor<std::int32_t, Grid, P<_>>;
     for (const bool both : {false, true}) {
       Line wanted = zeros<Line>(mesh, 401);
-      read(mesh, "t5", std::string("buckets.") + (both ? "both_ways" : "before"), wanted);
+      read_peer(mesh, "translation_of_hugging_face/t5",
+                std::string("buckets.") + (both ? "both_ways" : "before"), wanted);
       const fn::RelativeBucket bucket{.both_ways = both};
       for (Index d = -200; d <= 200; ++d) CHECK(bucket.of(d) == to_host(wanted)(d + 200));
     }

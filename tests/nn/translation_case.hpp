@@ -114,19 +114,6 @@ template <class R> struct TranslationCase {
   }
 };
 
-/// The largest difference, as a part of the largest value of its tensor and of 1.
-inline double farthest_apart(const Values& a, const Values& b) {
-  double most = a.size() == b.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    double largest = 1;
-    for (const double x : b[i]) largest = std::max(largest, std::fabs(x));
-    if (a[i].size() != b[i].size()) return INFINITY;
-    for (std::size_t k = 0; k < a[i].size(); ++k)
-      most = support::larger(most, std::fabs(a[i][k] - b[i][k]) / largest);
-  }
-  return most;
-}
-
 /// Calls check(name, rules) for lists of rules that split all there is; each takes seconds to
 /// compile.
 template <class F> void for_translation_rules(const F& check) {

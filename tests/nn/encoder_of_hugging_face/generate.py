@@ -14,24 +14,11 @@ import sys
 import torch
 from transformers import BertConfig, BertForMaskedLM, EsmConfig, EsmForMaskedLM
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "examples", folder) for folder in ("protein_encoder", "support")]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from hugging_face import own, with_drawn_parameters, write  # noqa: E402  (first: it finds names)
 import names  # noqa: E402
-import torch_file  # noqa: E402
 
-torch.set_num_threads(1)  # so that another run writes the same bits
-# Hugging Face turns queries and keys in float, whatever a model's type is; here in double.
-torch.float = torch.float64
-torch.Tensor.float = torch.Tensor.double
-
-KINDS = {torch.float64: "F64", torch.int32: "I32", torch.bool: "BOOL"}
 LENGTHS = [5, 2, 4]
-
-
-def own(x):
-    """Returns a torch tensor as the converter's."""
-    x = x.detach().contiguous()
-    return torch_file.Tensor(KINDS[x.dtype], x.numpy().tobytes(), 0, x.shape, torch_file.strides_of(x.shape))
 
 
 def bert():
@@ -49,11 +36,7 @@ def esm():
 
 def written(name, made):
     model, rows, inputs = made
-    model = model.to(torch.float64).eval()
-    torch.manual_seed(len(name))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(0.5 * torch.randn(parameter.shape, dtype=torch.float64) + (parameter.mean() > 0.5))
+    model = with_drawn_parameters(model, len(name))
     n = model.config.vocab_size
     ids = (torch.arange(15) * 5 % (n - 2) + 2).reshape(3, 5)
     valid = torch.arange(5) < torch.tensor(LENGTHS)[:, None]
@@ -78,7 +61,7 @@ def written(name, made):
     if "token_type_ids" in inputs:
         more["kinds"] = inputs["token_type_ids"].int()
     tensors |= {"expected." + key: own(x) for key, x in more.items()}
-    torch_file.write_safetensors(os.path.join(HERE, name + ".safetensors"), tensors, {"written_by": "generate.py"})
+    write(__file__, name, tensors)
 
 
 written("bert", bert())

@@ -17,27 +17,14 @@ import torch
 from transformers import BartConfig, BartForConditionalGeneration, T5Config, T5ForConditionalGeneration
 from transformers.models.t5.modeling_t5 import T5Attention
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "examples", "protein_encoder"))
-import torch_file  # noqa: E402
-
-torch.set_num_threads(1)  # so that another run writes the same bits
-DISTANCES = torch.arange(-200, 201)
+DISTANCES = torch.arange(-200, 201)  # T5 counts buckets in float
 BUCKETS = {f"buckets.{name}": T5Attention._relative_position_bucket(DISTANCES, both, 32, 128).int()
            for name, both in (("both_ways", True), ("before", False))}
-# Hugging Face norms and weighs in float, whatever a model's type is; here in double.
-torch.float = torch.float32 = torch.float64
-torch.Tensor.float = torch.Tensor.double
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from hugging_face import own, with_drawn_parameters, write  # noqa: E402
 
-KINDS = {torch.float64: "F64", torch.int32: "I32", torch.bool: "BOOL"}
 SOURCE, TARGET = [6, 2, 5], [3, 4, 1]
 SMOOTHING = 0.1
-
-
-def own(x):
-    """Returns a torch tensor as the converter's."""
-    x = x.detach().contiguous()
-    return torch_file.Tensor(KINDS[x.dtype], x.numpy().tobytes(), 0, x.shape, torch_file.strides_of(x.shape))
 
 
 def attention_rows(to, theirs, heads, names, factor=1.0):
@@ -123,11 +110,7 @@ def bart():
 
 def written(name, made):
     model, rows = made
-    model = model.to(torch.float64).eval()
-    torch.manual_seed(len(name))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(0.5 * torch.randn(parameter.shape, dtype=torch.float64) + (parameter.mean() > 0.5))
+    model = with_drawn_parameters(model, len(name))
     n = model.config.vocab_size
     texts, places, words = len(SOURCE), max(SOURCE), max(TARGET)
     source = (torch.arange(texts * places) * 5 % (n - 2) + 2).reshape(texts, places)
@@ -161,7 +144,7 @@ def written(name, made):
     tensors |= {"expected." + key: own(x) for key, x in more.items()}
     if name == "t5":
         tensors |= {key: own(x) for key, x in BUCKETS.items()}
-    torch_file.write_safetensors(os.path.join(HERE, name + ".safetensors"), tensors, {"written_by": "generate.py"})
+    write(__file__, name, tensors)
 
 
 written("t5", t5())
