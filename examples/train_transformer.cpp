@@ -21,6 +21,7 @@
 #include "train_transformer/report.hpp"
 #include "train_transformer/train_in_stages.hpp"
 #include "train_transformer/trainer.hpp"
+#include "train_transformer/write.hpp"
 
 namespace train_transformer {
 
@@ -66,7 +67,9 @@ void train(const ProcessMesh<Grid>& mesh, Flags flags, const support::Text& text
     return static_cast<double>(value(flags.eager ? trainer.step(batch, i) : compiled(batch, i)));
   };
   job.held_out = [&](Index rows) { return trainer.held_out_loss(mesh, text.held_out(), rows); };
-  job.next = [&](const Rows& rows) { return trainer.next_character(mesh, rows); };
+  job.write = [&](const std::vector<Id>& before, Index count) {
+    return write<U>(mesh, trainer.weights(), n, before, count);
+  };
   job.save = [&](Index i) { trainer.save(mesh, flags.save, i, digest); };
   job.payload_bytes = [&] { return mesh.ledger().payload_bytes(); };
   job.trace = [&] { tracing.emplace(mesh); };

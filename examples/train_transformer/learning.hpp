@@ -33,8 +33,8 @@ struct Job {
   std::function<double(const Rows&, Index)> step;
   /// Returns the loss of at most so many rows that were held out.
   std::function<double(Index)> held_out;
-  /// Returns the probabilities of the characters that come after a row.
-  std::function<std::vector<double>(const Rows&)> next;
+  /// Returns so many characters that follow a text.
+  std::function<std::vector<std::int32_t>(const std::vector<std::int32_t>&, Index)> write;
   std::function<void(Index)> save;       ///< after a step
   std::function<Index()> payload_bytes;  ///< that this process has sent
   std::function<void()> trace;           ///< from here on
@@ -44,30 +44,16 @@ struct Job {
 };
 
 /// Returns the characters before a bar, and what the model goes on with.
-inline std::string write(const Job& job, const support::Text& text, const Flags& flags) {
-  const Index k = flags.sizes.context;
-  const auto middle = text.held_out().begin() +
-                      static_cast<Index>(text.held_out().size() - static_cast<std::size_t>(k)) / 2;
-  std::vector<std::int32_t> ids(middle, middle + k);
-  for (Index i = 0; i < flags.sample; ++i) {
-    Rows seen = rows_from(ids, {static_cast<Index>(ids.size()) - k}, k - 1);
-    seen.ids.push_back(ids.back());  // the last one has nothing after it yet
-    seen.next.push_back(0);
-    const std::vector<double> p = job.next(seen);
-    double left = static_cast<double>(support::mixed(support::mixed(flags.sizes.seed) +
-                                                     static_cast<std::uint64_t>(i)) >>
-                                      11) *
-                  0x1p-53;
-    std::size_t pick = 0;  // the first at which the probabilities before it add up to more
-    while (pick + 1 < p.size() && (left -= p[pick]) > 0) ++pick;
-    ids.push_back(static_cast<std::int32_t>(pick));
-  }
-  std::string written;
-  for (std::size_t i = static_cast<std::size_t>(std::max<Index>(0, k - 80)); i < ids.size(); ++i) {
-    if (i == static_cast<std::size_t>(k)) written += " | ";
-    written += text.letter(ids[i]);
-  }
-  return written;
+inline std::string sample(const Job& job, const support::Text& text, const Flags& flags) {
+  const auto k = static_cast<std::ptrdiff_t>(flags.sizes.context);
+  const auto middle = text.held_out().begin() + (std::ssize(text.held_out()) - k) / 2;
+  const std::vector<std::int32_t> before(middle, middle + k);
+  std::string made;
+  for (auto id = before.end() - std::min<std::ptrdiff_t>(k, 80); id != before.end(); ++id)
+    made += text.letter(*id);
+  made += " | ";
+  for (const std::int32_t id : job.write(before, flags.sample)) made += text.letter(id);
+  return made;
 }
 
 /// Takes the steps of a run. Throws UsageError where none is left, Error where a process has sent
@@ -109,8 +95,9 @@ inline void learn(const Job& job, const Flags& flags, const support::Text& text,
   }
   say("\nHeld-out loss {:.3f} nats a character (counts of characters {:.3f}, of pairs {:.3f})\n",
       job.held_out(tessera::max_int64), text.entropy(0), text.entropy(1));
-  const std::string sample = write(job, text, flags);
-  if (flags.sample > 0) say("\nA sample, after the bar\n{}\n", sample);
+  if (flags.sample == 0) return;
+  const std::string made = sample(job, text, flags);
+  say("\nA sample, after the bar\n{}\n", made);
 }
 
 }  // namespace train_transformer

@@ -122,6 +122,7 @@ struct Turn {
   Index step = 0;
   bool training = true;
   Index first_row = 0;
+  Index first_place = 0;  ///< of the tokens in their texts, where these are read on
 };
 
 template <class U>
@@ -140,27 +141,24 @@ struct Unseen {
 };
 
 /// Returns x after a block, and the auxiliary loss of its experts where it has any. x is (batch,
-/// context, embed); a row of the batch is a group of tokens; see(gating) is called for experts.
-template <class U, class See>
-std::tuple<Activations<U>, std::optional<Scalar<U>>> after_block(const Block<U>& block,
-                                                                 const Activations<U>& x,
-                                                                 const Sizes& n, const Turn& turn,
-                                                                 std::uint64_t number,
-                                                                 const See& see) {
+/// context, embed); a row of the batch is a group of tokens. attend(layer, seen, dropout) is the
+/// block's attention; see(gating) is called for experts.
+template <class U, class Attend, class See>
+std::tuple<Activations<U>, std::optional<Scalar<U>>> after_block(
+    const Block<U>& block, const Activations<U>& x, const Sizes& n, const Turn& turn,
+    std::uint64_t number, const Attend& attend, const See& see) {
   using X = Activations<U>;
   const Dropout drop = dropout_of(n, turn).at(number);
   const auto seen = layer_norm(block.attention_norm, x);
-  const X first = x + dropout(attention(block.attention, seen, seen,
-                                        {.causal = true, .dropout = drop.at(0), .block = n.block}),
-                              drop.at(1));
+  const X first = x + dropout(attend(block.attention, seen, drop.at(0)), drop.at(1));
   const X given = layer_norm(block.second_norm, first);
   if (const auto* dense = std::get_if<FeedForward<U>>(&block.second))
     return {first + dropout(feed_forward(*dense, given, fn::Gelu{}), drop.at(2)), std::nullopt};
-  const auto made =
-      mixture_of_experts(given, *std::get_if<Experts<U>>(&block.second),
-                         {.capacity_factor = n.capacity,
-                          .draw = {n.seed + number, turn.step, turn.first_row * x.extent(1)}},
-                         fn::Gelu{});
+  const auto made = mixture_of_experts(
+      given, *std::get_if<Experts<U>>(&block.second),
+      {.capacity_factor = n.capacity,
+       .draw = {n.seed + number, turn.step, turn.first_row * x.extent(1) + turn.first_place}},
+      fn::Gelu{});
   see(made.gating);
   return {first + dropout(made.output, drop.at(2)), made.gating.auxiliary_loss};
 }
@@ -182,7 +180,10 @@ auto scores(const Model<U>& model, const Ids<U>& ids, const Sizes& n, const Turn
     const Layer scope(ids, "block " + std::to_string(l));
     const auto run = [n, turn, number = l + 1, see](const Block<U>& block,
                                                     const Activations<U>& given) {
-      return after_block(block, given, n, turn, number, see);
+      const auto attend = [&](const Attention<U>& layer, const auto& seen, const Dropout& its) {
+        return attention(layer, seen, seen, {.causal = true, .dropout = its, .block = n.block});
+      };
+      return after_block(block, given, n, turn, number, attend, see);
     };
     const Recompute again = l < n.again.size() ? n.again[l] : Recompute(false);
     auto [y, loss] = recompute_if(again, run)(model.blocks[l], x);

@@ -84,6 +84,26 @@ class StagedTracing {
   std::vector<PipelineRun> runs_;
 };
 
+/// Returns so many characters that follow a text of `context` and more, each drawn by its
+/// probability, which `next` returns of a row: a pipeline keeps no keys and values, and reads the
+/// whole row for each.
+inline std::vector<Id> written(std::vector<Id> text, Index count, const Sizes& n,
+                               const std::function<std::vector<double>(const Rows&)>& next) {
+  for (Index i = 0; i < count; ++i) {
+    Rows seen = rows_from(text, {std::ssize(text) - n.context}, n.context - 1);
+    seen.ids.push_back(text.back());  // the last one has nothing after it yet
+    seen.next.push_back(0);
+    const std::vector<double> p = next(seen);
+    const std::uint64_t drawn =
+        support::mixed(support::mixed(n.seed) + static_cast<std::uint64_t>(i));
+    double left = static_cast<double>(drawn >> 11) * 0x1p-53;
+    std::size_t pick = 0;  // the first at which the probabilities before it add up to more
+    while (pick + 1 < p.size() && (left -= p[pick]) > 0) ++pick;
+    text.push_back(static_cast<Id>(pick));
+  }
+  return {text.end() - count, text.end()};
+}
+
 template <class U>
 void train_in_stages(const ProcessMesh<Staged>& mesh, const Flags& flags, const support::Text& text,
                      const PipelineSchedule& schedule, const Voice& say) {
@@ -116,7 +136,10 @@ void train_in_stages(const ProcessMesh<Staged>& mesh, const Flags& flags, const 
                            return trainer.counted_loss(rows, counted);
                          });
   };
-  job.next = [&](const Rows& rows) { return trainer.next_character(rows); };
+  job.write = [&](const std::vector<Id>& before, Index count) {
+    return written(before, count, flags.sizes,
+                   [&](const Rows& rows) { return trainer.next_character(rows); });
+  };
   job.save = [&](Index i) { trainer.save(flags.save, i, digest); };
   job.payload_bytes = [&] { return trainer.payload_bytes(); };
   job.trace = [&] { tracing.emplace(mesh); };

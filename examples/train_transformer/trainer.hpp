@@ -90,14 +90,6 @@ template <class U> class Trainer {
         });
   }
 
-  /// Returns the probabilities of the characters that come after one row.
-  std::vector<double> next_character(const ProcessMesh<Grid>& mesh, const Rows& row) const {
-    const Index k = n_.context;
-    const auto [out, auxiliary] = scores(weights_, Batch<U>(mesh, row, k).ids, n_, {0, false});
-    const auto p = to_host(softmax<"bsv", 'v'>(slice<1>(out, {k - 1}, {k})));
-    return {p.values.begin(), p.values.end()};
-  }
-
   /// Communication, errors: as write_checkpoint.
   void save(const DynamicMesh& mesh, const std::string& path, Index step, const std::string& text) {
     support::save_run(mesh, path, weights_, optimizer_, step, facts(text));

@@ -13,6 +13,7 @@
 #include <tessera/op/compile.hpp>
 
 #include "../../examples/train_transformer/trainer.hpp"
+#include "../../examples/train_transformer/write.hpp"
 #include "io/npy_cases.hpp"
 #include "support/larger.hpp"
 
@@ -222,4 +223,62 @@ TEST_CASE("the trainer: interrupted, and continued on another mesh under other r
     CHECK_THROWS_WITH_AS(wider.resume(mesh, path, "text"),
                          doctest::Contains("is a checkpoint of other tensors"), FileError);
   });
+}
+
+namespace {
+/// What the trainer's model says of a text that it reads in pieces: by how much its scores differ
+/// from those of the whole text, and what it writes.
+struct Read {
+  double far = 0;
+  std::vector<Id> text;
+};
+template <class Rules> Read read_on(int d, int m) {
+  using U = Under<double, Grid, Rules>;
+  Read all;
+  std::mutex mutex;
+  run_loopback(d * m, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, d, m);
+    Sizes n = flags_of("replicated").sizes;
+    n.capacity = static_cast<double>(n.experts);  // no expert is too full
+    Parameters<Grid> make(mesh, n.seed);
+    const auto model = Model<U>::like(make, n);
+    const std::vector<Id> ids{3, 1, 4, 1, 5};
+    const auto whole = to_host(std::get<0>(
+        scores(model, from_host<Ids<U>>(mesh, {1, 5}, ids), n, Turn{.training = false})));
+    Read own;
+    Reader<U> reader(mesh, model, n, 1, n.context);
+    Index place = 0;
+    for (const Index count : {2, 1, 2}) {
+      std::vector<Index> places;
+      std::vector<Id> some;
+      for (Index i = 0; i < count; ++i, ++place) {
+        places.push_back(place);
+        some.push_back(ids[static_cast<std::size_t>(place)]);
+      }
+      using Row = typename U::template Of<Id, logical::batch>;
+      const auto next = to_host(reader(from_host<Ids<U>>(mesh, {1, count}, some),
+                                       NewPlaces<U>::at(mesh, {places}, n.context),
+                                       full<Row>(mesh, {1}, static_cast<Id>(count - 1))));
+      for (Index v = 0; v < n.vocabulary; ++v)
+        own.far = support::larger(own.far, std::abs(next(0, v) - whole(0, place - 1, v)));
+    }
+    own.text = write<U>(mesh, model, n, ids, 12);
+    const std::lock_guard lock(mutex);
+    all.far = support::larger(all.far, own.far);
+    CHECK((all.text.empty() || all.text == own.text));
+    all.text = own.text;
+  });
+  return all;
+}
+}  // namespace
+
+TEST_CASE("the trainer's model reads on what it would read at once, and writes the same anywhere") {
+  const Read alone = read_on<by::Batch>(1, 1);
+  CHECK(alone.far < 1e-12);
+  CHECK(alone.text.size() == 12);
+  for (const Read& other : {read_on<by::Batch>(2, 2), read_on<by::Tensors>(2, 2),
+                            read_on<by::Tensors>(1, 3), read_on<by::Shards>(2, 1)}) {
+    CHECK(other.far < 1e-12);
+    CHECK(other.text == alone.text);
+  }
 }

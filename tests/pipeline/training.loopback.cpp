@@ -76,7 +76,10 @@ Numbers on_one_mesh(int d, int m, const Flags& flags, const Part& part = {}) {
     for (Index step = part.first + 1; step <= part.last; ++step)
       own.push_back(value(trainer.step(Batch<U>(mesh, rows_of(n, step), n.context), step)));
     own.push_back(trainer.held_out_loss(mesh, some_text(), 100));
-    for (const double p : trainer.next_character(mesh, one_row(n))) own.push_back(p);
+    const auto [out, auxiliary] = scores(
+        trainer.weights(), Batch<U>(mesh, one_row(n), n.context).ids, n, Turn{.training = false});
+    const auto next = to_host(softmax<"bsv", 'v'>(slice<1>(out, {n.context - 1}, {n.context})));
+    own.insert(own.end(), next.values.begin(), next.values.end());
     if (!part.to.empty()) trainer.save(mesh, part.to, part.last, "text");
     return own;
   });
