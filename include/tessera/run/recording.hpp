@@ -200,15 +200,19 @@ class Recorder {
     followed_ = layers;
     opened_before_ = starts ? layers->opened : 0;
     entered_.clear();
+    entered_as_.clear();
   }
-  /// Goes to an open layer of the Program.
+  /// Goes to an open layer of the Program: of those that it has, the ones opened later have ended.
   void go_to(const OpenLayer* layer) {
     if (layer == nullptr || layer->number < opened_before_) return program_.go_to_layer(0);
-    const auto [known, fresh] = entered_.try_emplace(layer->number, 0);
-    if (!fresh) return program_.go_to_layer(known->second);
+    for (; !entered_.empty() && entered_.back() > layer->number; entered_.pop_back())
+      entered_as_.pop_back();
+    if (!entered_.empty() && entered_.back() == layer->number)
+      return program_.go_to_layer(entered_as_.back());
     go_to(layer->outer);
     program_.enter(layer->name);
-    entered_[layer->number] = program_.layer();
+    entered_.push_back(layer->number);
+    entered_as_.push_back(program_.layer());
   }
   int number_of(const TensorCore& x, int made) {
     const std::shared_ptr<Storage>& storage = x.storage();
@@ -246,9 +250,10 @@ class Recorder {
   std::vector<MeshCore*> meshes_;          ///< on which there are operators, the recorded one first
   Pins pins_;
   std::shared_ptr<OpenLayers> layers_ = std::make_shared<OpenLayers>();
-  std::shared_ptr<OpenLayers> followed_;            ///< those of the mesh that is a part of none
-  std::uint64_t opened_before_ = 0;                 ///< the recording
-  std::unordered_map<std::uint64_t, int> entered_;  ///< in which layer of the Program each is
+  std::shared_ptr<OpenLayers> followed_;  ///< those of the mesh that is a part of none
+  std::uint64_t opened_before_ = 0;       ///< the recording
+  std::vector<std::uint64_t> entered_;  ///< the open layers that the Program has, outer ones first
+  std::vector<int> entered_as_;         ///< which of its layers each is
 };
 
 /// Tells who lists or records calls what the sharding of a tensor shall be.
