@@ -41,6 +41,7 @@ inline void widen(PipelineModel& m, const PipelineModel& other) {
     }
   for (std::size_t f = 0; f < m.flows.size(); ++f) {
     m.flows[f].bytes = std::max(m.flows[f].bytes, other.flows[f].bytes);
+    m.flows[f].most_bytes = std::max(m.flows[f].most_bytes, other.flows[f].most_bytes);
     m.flows[f].room = std::max(m.flows[f].room, other.flows[f].room);
   }
 }
@@ -141,9 +142,10 @@ inline PipelineKnown PipelineRunner::make(const std::vector<ListedMicroBatch>& m
           where_);
   for (const CutStructure& other : known.structures) widen(known.model, other.cut.model);
   const Machine& machine = whole_->options().machine;
+  // The same on all processes, as the instructions must be: those of one part share collectives.
   for (PipelineFlow& flow : known.model.flows)
     flow.time = machine.transfer(
-        flow.bytes, 1,
+        flow.most_bytes, 1,
         level_between(*parts_[static_cast<std::size_t>(schedule_.part(flow.from.stage))],
                       *parts_[static_cast<std::size_t>(schedule_.part(flow.to.stage))], *whole_));
   known.instructions = pipeline_instructions(known.model, schedule_, where_);

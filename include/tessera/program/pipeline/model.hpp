@@ -59,6 +59,7 @@ struct PipelinePlace {
 struct PipelineFlow {
   PipelinePlace from, to;
   Index bytes = 0;        ///< that a process sends of each micro-batch
+  Index most_bytes = 0;   ///< that any process of its part does: its time is of these
   Index room = 0;         ///< bytes of memory that they lie in, on either side
   Index kept = 0;         ///< of them: what the sender's stage keeps for a later pass anyway
   std::int64_t time = 0;  ///< picoseconds from the end of `from` until they are there
@@ -76,7 +77,8 @@ struct PipelineModel {
     for (int s = 0; s + 1 < stages; ++s) {
       for (const PipelinePass pass : {PipelinePass::forward, PipelinePass::backward_inputs}) {
         const int from = pass == PipelinePass::forward ? s : s + 1;
-        m.flows.push_back({{pass, from}, {pass, 2 * s + 1 - from}, bytes, bytes, 0, transfer});
+        m.flows.push_back(
+            {{pass, from}, {pass, 2 * s + 1 - from}, bytes, bytes, bytes, 0, transfer});
       }
     }
     return m;

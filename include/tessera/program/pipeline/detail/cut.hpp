@@ -216,11 +216,13 @@ class PipelineCutter {
     c.moved[f].push_back(t);
     const ProgramTensor& tensor = program_.tensor(t);
     const MeshShape& on = program_.mesh_on(tensor.part);
+    const auto block_of = [&](int process) {
+      return block_volume(tensor.desc.extents, tensor.desc.sharding, on, on.coordinates(process)) *
+             static_cast<Index>(size_of(tensor.desc.type));
+    };
     c.model.flows[f].room += bytes_of(t);
-    c.model.flows[f].bytes +=
-        block_volume(tensor.desc.extents, tensor.desc.sharding, on,
-                     on.coordinates(program_.place_on(tensor.part, program_.process))) *
-        static_cast<Index>(size_of(tensor.desc.type));
+    c.model.flows[f].bytes += block_of(program_.place_on(tensor.part, program_.process));
+    c.model.flows[f].most_bytes += block_of(0);  // no block is larger than the first
   }
   Index bytes_of(int t) const { return program_.tensor(t).bytes; }
 

@@ -176,7 +176,7 @@ class ListScheduler {
     const bool whole = a.pass == PipelinePass::backward;
     const PipelinePlace place{whole ? PipelinePass::backward_inputs : a.pass, a.stage};
     free_[part] = c.begin + stage.unit(place.pass).time + (whole ? stage.weights.time : 0);
-    end_of(place, a.micro_batch) = free_[part] + 1;
+    end_of(place, a.micro_batch) = free_[part] + 1 - (whole ? stage.weights.time : 0);
     if (whole) end_of({PipelinePass::backward_weights, a.stage}, a.micro_batch) = free_[part] + 1;
     ++next_[place.number()];
     s_.lists[part].push_back(a);

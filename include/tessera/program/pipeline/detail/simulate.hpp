@@ -160,12 +160,15 @@ class PipelineMemory {
         continue;
       }
       const PipelineFlow& flow = model_.flows[at(i.flow)];
+      const bool within = i.kind == Kind::send &&
+                          actions[at(i.action)].pass == PipelinePass::backward &&
+                          flow.from.pass == PipelinePass::backward_inputs;
       if (i.kind == Kind::receive) {
         part_.received_bytes += flow.bytes;
         hold(flow.room);
       } else if (i.kind == Kind::send) {
         part_.sent_bytes += flow.bytes;
-        hold(flow.room - flow.kept);
+        if (!within) hold(flow.room - flow.kept);  // else act() has counted it
       } else if (i.kind == Kind::sent) {
         hold(flow.kept - flow.room);
       }
@@ -182,7 +185,13 @@ class PipelineMemory {
     const bool whole = a.pass == PipelinePass::backward;
     const bool goes_back = whole || a.pass == PipelinePass::backward_inputs;
     run({whole ? PipelinePass::backward_inputs : a.pass, a.stage});
-    if (whole) run({PipelinePass::backward_weights, a.stage});
+    if (whole) {
+      for (const PipelineFlow& flow : model_.flows)
+        if (flow.from == PipelinePlace{PipelinePass::backward_inputs, a.stage} &&
+            schedule_.part(flow.to.stage) != schedule_.part(a.stage))
+          hold(flow.room - flow.kept);
+      run({PipelinePass::backward_weights, a.stage});
+    }
     in_flight_ += a.pass == PipelinePass::forward ? 1 : goes_back ? -1 : 0;
     part_.most_held = std::max(part_.most_held, in_flight_);
   }
