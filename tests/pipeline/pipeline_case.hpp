@@ -129,6 +129,37 @@ struct PipelineCase {
   }
 };
 
+/// A table in which each action comes after all that it needs, else in any order: of each stage and
+/// micro-batch the way back is one action or two.
+inline PipelineSchedule some_table(Random& random, int parts, int stages, int micro_batches) {
+  PipelineSchedule s{"random", micro_batches, {}, {}};
+  s.lists.resize(static_cast<std::size_t>(parts));
+  for (int stage = 0; stage < stages; ++stage)
+    s.part_of.push_back(stage < parts ? stage : random.below(parts));
+  // Of each: the passes that are listed: forward, by inputs, by weights.
+  std::vector<int> listed(static_cast<std::size_t>(stages * micro_batches));
+  const auto done = [&](int stage, int m) -> int& {
+    return listed[static_cast<std::size_t>(stage * micro_batches + m)];
+  };
+  for (int left = 3 * stages * micro_batches; left > 0;) {
+    const int stage = random.below(stages), m = random.below(micro_batches);
+    int& own = done(stage, m);
+    const bool ready = own == 0   ? stage == 0 || done(stage - 1, m) > 0
+                       : own == 1 ? stage + 1 == stages || done(stage + 1, m) > 1
+                                  : own == 2;
+    if (!ready) continue;
+    const bool whole = own == 1 && random.chance(50);
+    const PipelinePass pass = own == 0   ? PipelinePass::forward
+                              : own == 2 ? PipelinePass::backward_weights
+                              : whole    ? PipelinePass::backward
+                                         : PipelinePass::backward_inputs;
+    s.lists[static_cast<std::size_t>(s.part(stage))].push_back({pass, stage, m});
+    own += whole ? 2 : 1;
+    left -= whole ? 2 : 1;
+  }
+  return s;
+}
+
 /// A schedule, a map of four blocks and micro-batches, chosen by a seed.
 inline PipelineCase some_pipeline(Random& random, int processes) {
   PipelineCase c;
@@ -136,7 +167,7 @@ inline PipelineCase some_pipeline(Random& random, int processes) {
     c.parts = 1 + random.below(processes);
   } while (processes % c.parts != 0 || c.parts > 4);
   const int m = 1 + random.below(6), each = 1 + random.below(2);
-  switch (random.below(5)) {
+  switch (random.below(6)) {
     case 0:
       c.schedule = gpipe(c.parts, m);
       break;
@@ -148,6 +179,9 @@ inline PipelineCase some_pipeline(Random& random, int processes) {
       break;
     case 3:
       c.schedule = interleaved(c.parts, each, m);
+      break;
+    case 4:
+      c.schedule = some_table(random, c.parts, each * c.parts, m);
       break;
     default:
       c.schedule = zero_bubble_v(c.parts, m);
@@ -185,7 +219,10 @@ template <class T> class PipelineSetting {
   }
   /// The same function on this process's part alone, summed over the micro-batches.
   ValueAndGradient<OnLine<T>, Stack<T>> expected() const {
-    const auto alone = stack_on<T>([&](int) { return own(); });
+    return expected(stack_on<T>([&](int) { return own(); }));
+  }
+  /// The same with other weights, on this process's part.
+  ValueAndGradient<OnLine<T>, Stack<T>> expected(const Stack<T>& alone) const {
     std::vector<ValueAndGradient<OnLine<T>, Stack<T>>> sum;
     for (std::size_t m = 0; m < case_.rows.size(); ++m) {
       const auto one = value_and_grad([](const Stack<T>& w, const Sample<T>& s) {
@@ -260,10 +297,23 @@ std::string pipeline_case(std::shared_ptr<Transport> transport, const PipelineCa
   return wrong.empty() ? "" : c.text() + wrong;
 }
 
+/// Whether each stage goes through the micro-batches in their order, as one stage does by GPipe:
+/// else the sums over them are added in another order.
+inline bool in_order(const PipelineSchedule& s) {
+  for (const auto& list : s.lists)
+    for (std::size_t i = 0; i < list.size(); ++i)
+      for (std::size_t k = 0; k < i; ++k)
+        if (list[k].stage == list[i].stage && list[k].pass == list[i].pass &&
+            list[k].micro_batch > list[i].micro_batch)
+          return false;
+  return true;
+}
+
 /// A pipeline's value and gradients have the bits of the same function with all of its blocks in
 /// one stage of the same mesh.
 template <class T>
 std::string pipeline_bits(std::shared_ptr<Transport> transport, const PipelineCase& c) {
+  if (!in_order(c.schedule)) return "";
   PipelineCase one = c;
   one.schedule = gpipe(c.parts, static_cast<int>(c.rows.size()));
   one.stage_of.assign(4, 0);
@@ -288,6 +338,39 @@ std::string pipeline_bits(std::shared_ptr<Transport> transport, const PipelineCa
   compare(value, its_value);
   for_each_tensor(compare, gradient, its_gradient);
   return wrong.empty() ? "" : c.text() + wrong;
+}
+
+/// Twenty steps of descent: a loss is that of one part to a tolerance, and has the bits of one
+/// stage.
+template <class T>
+std::string pipeline_descent(std::shared_ptr<Transport> transport, const PipelineCase& c,
+                             double tolerance) {
+  PipelineCase one = c;
+  one.schedule = gpipe(c.parts, static_cast<int>(c.rows.size()));
+  one.stage_of.assign(4, 0);
+  PipelineSetting<T> s(transport, c), t(s.mesh, one);
+  auto step = s.pipeline(), same = t.pipeline();
+  auto alone = stack_on<T>([&](int) { return s.own(); });
+  const auto improve = [](auto& model, const auto& gradient) {
+    for_each_tensor([](auto& w, const auto& g) { w = w - g * static_cast<T>(0.01); }, model,
+                    gradient);
+  };
+  for (int number = 1; number <= 20; ++number) {
+    const auto run = step(s.model, s.batches);
+    const auto its = same(t.model, t.batches);
+    const auto expected = s.expected(alone);
+    improve(s.model, run.gradient);
+    improve(t.model, its.gradient);
+    improve(alone, expected.gradient);
+    const auto there = reshard<OnLine<T>>(its.value, s.part(c.stage_of.back()));
+    if (run.value.core().mesh()->absent()) continue;
+    const std::string words = c.text() + "step " + std::to_string(number) + ": ";
+    if (in_order(c.schedule) && largest_difference(run.value, there) != 0)
+      return words + "other bits than in one stage";
+    if (largest_difference(run.value, expected.value) > tolerance)
+      return words + "another loss than on one part";
+  }
+  return "";
 }
 
 /// What a part's own processes send among each other in a step with `m` micro-batches.

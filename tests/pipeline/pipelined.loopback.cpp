@@ -38,6 +38,71 @@ TEST_CASE("pipeline: the stages change no bit of the loss and the gradients") {
     }
 }
 
+TEST_CASE("pipeline: the losses of 20 steps are those of one part, and to the bit of one stage") {
+  const std::uint64_t seed = seed_for("steps of pipelines", 389);
+  for (const int processes : {1, 2, 3, 4, 6, 8})
+    for (int round = 0; round < cases_of(1, 10); ++round) {
+      Random random(seed + static_cast<std::uint64_t>(100 * processes + round));
+      const PipelineCase c = some_pipeline(random, processes);
+      CHECK(quiet(texts_of(processes, [&](const std::shared_ptr<Transport>& transport) {
+        return pipeline_descent<double>(transport, c, 1e-12);
+      })));
+    }
+}
+
+TEST_CASE("pipeline: two calls add up to one of all micro-batches") {
+  const PipelineCase all{2, one_f_one_b(2, 5), {0, 0, 1, 1}, {4, 2, 3, 1, 5}};
+  PipelineCase some = all;
+  some.schedule = one_f_one_b(2, 2);
+  CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& transport) -> std::string {
+    const PipelineSetting<double> s(transport, all);
+    auto step = s.pipeline();
+    const auto once = step(s.model, s.batches);
+    const std::vector<Sample<double>> first(s.batches.begin(), s.batches.begin() + 2),
+        rest(s.batches.begin() + 2, s.batches.end());
+    auto two = PipelineSetting<double>(s.mesh, some).pipeline();
+    PipelineCase other = all;
+    other.schedule = zero_bubble(2, 3);
+    auto three = PipelineSetting<double>(s.mesh, other).pipeline();
+    auto sum = two(s.model, first);
+    const auto more = three(s.model, rest);
+    for_each_tensor([](auto& a, const auto& b) { a = a + b; }, sum.gradient, more.gradient);
+    std::string wrong;
+    for_each_tensor(
+        [&](const auto& a, const auto& b) {
+          if (!a.core().mesh()->absent() && largest_difference(a, b) > 1e-12)
+            wrong = "a gradient differs";
+        },
+        sum.gradient, once.gradient);
+    return wrong;
+  })));
+}
+
+TEST_CASE("pipeline: all processes of a part wait for the same messages, whatever their blocks") {
+  // Blocks of 3, 3 and 1 rows, on a machine whose messages take as long as its passes.
+  Machine slow;
+  slow.payload_ps_per_kib = 10'000'000;
+  const PipelineCase c{2, zero_bubble(2, 4), {0, 0, 1, 1}, {7, 7, 7, 7}};
+  std::vector<std::string> texts = texts_of(6, [&](const std::shared_ptr<Transport>& transport) {
+    const PipelineSetting<double> s(
+        make_mesh<Lines>(transport, sizes<Lines>(2, 3), {.machine = slow}), c);
+    auto step = s.pipeline();
+    (void)step(s.model, s.batches);
+    std::string text;
+    for (const PipelineStage& stage : step.model().stages)
+      text += std::to_string(stage.forward.time) + " " + std::to_string(stage.inputs.time) + " " +
+              std::to_string(stage.weights.time) + "; ";
+    for (const PipelineFlow& flow : step.model().flows) text += std::to_string(flow.time) + " ";
+    for (const auto& list : pipeline_instructions(step.model(), step.schedule()))
+      for (const PipelineInstruction& i : list)
+        text += std::to_string(static_cast<int>(i.kind)) + std::to_string(i.action) +
+                std::to_string(i.flow) + std::to_string(i.micro_batch) + ",";
+    return text;
+  });
+  CHECK(texts[0].size() > 100);
+  for (const std::string& text : texts) CHECK(text == texts[0]);
+}
+
 TEST_CASE("pipeline: stages with manual functions are those of the automatic form, to the byte") {
   const std::uint64_t seed = seed_for("pipelines with manual functions", 387);
   for (const int processes : {1, 2, 3, 4, 6, 8})
