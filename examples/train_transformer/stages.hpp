@@ -5,7 +5,7 @@
 ///
 ///     StagedTrainer<U> trainer(mesh, flags, one_f_one_b(2, 8));
 ///     const double nats = everywhere(mesh, trainer.step(rows, 1)).values[0];
-///     explain(trainer.schedule(), simulate(trainer.model(), trainer.schedule()));
+///     explain(trainer.schedule(), trainer.planned());
 ///
 /// Laws: the losses, the weights and the files of Trainer, to rounding: micro-batches add the
 /// gradients of their rows. For one split of a part the number of stages changes no bit.
@@ -101,7 +101,8 @@ template <class U> class StagedTrainer {
   const PipelineSchedule& schedule() const { return step_.schedule(); }
   /// Returns what the stages of a step need. Throws UsageError before the first.
   const PipelineModel& model() const { return step_.model(); }
-  /// Returns when the actions of the last step ran, as Pipelined does.
+  /// Returns the last step on paper, and when its actions ran, as Pipelined does.
+  PipelineRun planned() const { return step_.planned(); }
   PipelineRun measured() const { return step_.measured(); }
   /// Returns the bytes that this process has sent.
   Index payload_bytes() const {

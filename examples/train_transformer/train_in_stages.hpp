@@ -28,7 +28,7 @@ namespace train_transformer {
 /// What one step is on paper, on this process and for all stages.
 struct PlannedStep {
   Program program;  ///< of this process's part
-  PipelineModel model;
+  PipelineRun run;
   Index payload = 0;  ///< bytes that this process sends
 };
 template <class U>
@@ -41,7 +41,7 @@ PlannedStep plan_stages(const Flags& flags, const ProcessMesh<Staged>& on,
   const Index before = trainer.payload_bytes();
   Recording recording(StagedTrainer<U>::own_part(mesh));
   (void)on_every_part(mesh, trainer.step({ids, ids, n.batch}, 1));
-  return {recording.take(), trainer.model(), trainer.payload_bytes() - before};
+  return {recording.take(), trainer.planned(), trainer.payload_bytes() - before};
 }
 
 /// Traces the steps of a process's part, and when the stages of all parts acted.
@@ -108,13 +108,12 @@ template <class U>
 void train_in_stages(const ProcessMesh<Staged>& mesh, const Flags& flags, const support::Text& text,
                      const PipelineSchedule& schedule, const Voice& say) {
   const PlannedStep planned = plan_stages<U>(flags, mesh, schedule);
-  const PipelineRun foreseen = simulate(planned.model, schedule);
   say("\nThe plan of one step on part 0, before its passes\n{}  peak beyond the weights {} KiB\n",
       support::by_layers(planned.program), planned.program.peak_bytes() >> 10);
-  say("\nThe schedule, by the machine's model\n{}", explain(schedule, foreseen));
+  say("\nThe schedule, by the machine's model\n{}", explain(schedule, planned.run));
   if (mesh.dry()) return;
   if (!flags.log.empty() && say.speaks)
-    support::write_text(flags.log + ".schedule.svg", draw_svg(schedule, foreseen));
+    support::write_text(flags.log + ".schedule.svg", draw_svg(schedule, planned.run));
 
   StagedTrainer<U> trainer(mesh, flags, schedule);
   say("\nThe weights\n{}\n", to_string(parameter_table(trainer.weights())));

@@ -311,6 +311,30 @@ TEST_CASE("pipeline: a table of a user's own, and one that a search finds, give 
   CHECK(right());
 }
 
+TEST_CASE("pipeline: what a search finds for a model's own stages keeps to its limit and runs") {
+  PipelineCase c{2, one_f_one_b(2, 6), {0, 0, 1, 1}, {4, 4, 4, 4, 4, 4}};
+  const PipelineModel model = [&] {
+    const PipelineSetting<double> s(dry_transport(4, 0), c);
+    auto step = s.pipeline();
+    (void)step(s.model, s.batches);
+    return step.model();
+  }();
+  const PipelineRun turns = simulate(model, c.schedule), all = simulate(model, gpipe(2, 6));
+  REQUIRE(turns.peak_bytes() < all.peak_bytes());
+  for (const Index limit : {turns.peak_bytes(), all.peak_bytes()}) {
+    const FoundSchedule found = search_schedule(model, {0, 1}, 6, {.memory_limit = limit});
+    REQUIRE(found.any());
+    CHECK(found.run.peak_bytes() <= limit);
+    CHECK(found.run.time <= turns.time);
+    CHECK(explain(found).find("parts stand idle") != std::string::npos);
+    c.schedule = found.schedule;
+    CHECK(quiet(texts_of(4, [&](const std::shared_ptr<Transport>& t) {
+      const std::string wrong = pipeline_case<double>(t, c, 1e-12);
+      return wrong.empty() ? pipeline_peak(t, c) : wrong;
+    })));
+  }
+}
+
 TEST_CASE("pipeline: a process that lists another function is told, and nobody hangs") {
   const PipelineCase c{2, one_f_one_b(2, 2), {0, 0, 1, 1}, {4, 4}};
   const auto texts = texts_of(2, [&](const std::shared_ptr<Transport>& transport) -> std::string {

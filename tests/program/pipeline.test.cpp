@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <random>
 #include <string>
@@ -207,12 +208,35 @@ TEST_CASE("pipeline: the known schedules have the idle time of the literature") 
       // Ours sends the gradients of inputs before it makes those of weights.
       CHECK(simulate(chain, gpipe(p, m)).idle() == (p - 1) * (f + i));
       CHECK(simulate(chain, one_f_one_b(p, m)).idle() == (p - 1) * (f + i));
+      // Each keeps 10 bytes a micro-batch, and 3 more at the peak of a way back.
+      CHECK(all.peak_bytes() == 10 * m + 3);
+      CHECK(turns.peak_bytes() == 10 * std::min(p, m) + 3);
+      CHECK(inter.peak_bytes() == 10 * most_of(inter) + 3);
       CHECK(most_of(all) == m);
       CHECK(most_of(turns) == p);
       CHECK(most_of(inter) == std::min(2 * p + p - 1, 2 * m));
       // What is kept until the way back by weights: no more than 1F1B keeps.
       CHECK(zero.peak_bytes() <= turns.peak_bytes() + 3);
     }
+    // Bytes: an activation to the next stage and a gradient to the one before, of each micro-batch.
+    std::string table;
+    for (const PipelineSchedule& s : {gpipe(p, m), one_f_one_b(p, m), interleaved(p, 2, m),
+                                      zero_bubble(p, m), zero_bubble_v(p, m)}) {
+      const int stages = s.stages(), each = 2 * p / stages;
+      const PipelineRun run =
+          simulate(PipelineModel::chain(stages, stage_of(each, each, each), 100), s);
+      Index sent = 0, received = 0;
+      for (const PipelinePart& part : run.parts)
+        sent += part.sent_bytes, received += part.received_bytes;
+      int borders = 0;
+      for (int stage = 0; stage + 1 < stages; ++stage)
+        borders += s.part(stage) != s.part(stage + 1) ? 1 : 0;
+      CHECK(sent == 2 * 100 * m * borders);
+      CHECK(received == sent);
+      table += "\n  " + s.name + ": idle " + std::to_string(100 * run.bubble()) + " %, peak " +
+               std::to_string(run.peak_bytes()) + ", bytes " + std::to_string(sent);
+    }
+    if (std::getenv("TESSERA_SHOW") != nullptr) MESSAGE(m << " micro-batches" << table);
     const PipelineModel twice = PipelineModel::chain(2 * p, stage_of(1, 1, 1));
     const PipelineRun v = simulate(twice, zero_bubble_v(p, m));
     CHECK(v.time ==

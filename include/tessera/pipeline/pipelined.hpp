@@ -100,7 +100,8 @@ template <class F, class Part> class Pipelined {
   }
 
   const PipelineSchedule& schedule() const { return gradient_.schedule(); }
-  /// Returns what the stages of the last call need. Throws UsageError before the first.
+  /// Returns what the stages of the last call need: times are the same on all processes, bytes and
+  /// memory this one's. Throws UsageError before the first.
   const PipelineModel& model() const { return gradient_.model(); }
   /// Returns the last call on paper: the times of simulate(model(), schedule()), and each part's
   /// peak: what its arena holds at most beside what it held when the call began. Throws UsageError
