@@ -122,7 +122,7 @@ TEST_CASE("messages share links as water fills them") {
       }
     }
     detail::LinkUse use(network);
-    const std::vector<double> took = detail::times_of(network, messages, use);
+    const std::vector<double> took = detail::SharedLinks(network).times_of(messages, use);
     for (std::size_t m = 0; m < messages.size(); ++m)
       CHECK(took[m] == doctest::Approx(ends[m]).epsilon(0.02));
     for (std::size_t l = 0; l < use.bytes.size(); ++l)
@@ -134,12 +134,20 @@ TEST_CASE("a message shares links from when its latencies are over") {
   // Two messages meet at host 2; the farther one comes a second later, and they share from then on.
   const Network line = Network::torus({5}, {1000, 1});
   detail::LinkUse use(line);
-  const std::vector<double> took =
-      detail::times_of(line, {{1, 2, 3000}, {0, 2, 3000}, {3, 3, 1000}}, use);
+  detail::SharedLinks links(line);
+  const std::vector<detail::NetworkMessage> messages{{1, 2, 3000}, {0, 2, 3000}, {3, 3, 1000}};
+  const std::vector<double> took = links.times_of(messages, use);
   CHECK(took[0] == doctest::Approx(1 + 1 + 4));           // 1000 bytes alone, 2000 at half the rate
   CHECK(took[1] == doctest::Approx(2 + 4 + 1));           // 2000 beside the other, 1000 alone
   CHECK(took[2] == doctest::Approx(1e-7 + 1000 / 50e9));  // on one host
   CHECK(line.name(line.route(1, 2)[0]) == line.name(line.route(0, 2)[1]));
+  // Another round finds the links free again, and counts as often as it is made.
+  const detail::LinkUse before = use;
+  CHECK(links.times_of({{0, 1, 1000}}, use, 3) == std::vector<double>{2});
+  const auto first = static_cast<std::size_t>(line.route(0, 1)[0]);
+  CHECK(use.bytes[first] == before.bytes[first] + 3000);
+  CHECK(use.seconds[first] == doctest::Approx(before.seconds[first] + 3));
+  CHECK(links.times_of(messages, use) == took);
 }
 
 TEST_CASE("the rounds of a call carry its payload") {
@@ -164,7 +172,7 @@ TEST_CASE("the rounds of a call carry its payload") {
         pieces(call.receive, kind == reduce_scatter);
         double bytes = 0;
         for (int r = 0; r < detail::rounds_of(call); ++r) {
-          const detail::RoundMessage m = detail::message_of(call, r);
+          const detail::RoundMessage m = detail::message_of(call, own, r);
           REQUIRE(m.to != own);
           bytes += m.bytes;
         }

@@ -57,12 +57,20 @@ class Network {
   const NetworkLink& inside() const { return inside_; }
   /// Returns the links from one host to another, in order; none where they are one. Throws
   /// UsageError for a host that the network has not.
-  TESSERA_FUNCTION std::vector<int> route(int from, int to) const;
+  std::vector<int> route(int from, int to) const {
+    std::vector<int> links;
+    add_route(from, to, links);
+    return links;
+  }
+  /// Appends the same to `links`.
+  TESSERA_FUNCTION void add_route(int from, int to, std::vector<int>& links) const;
 
  private:
   enum class Shape { tree, torus, nodes };
   void set(Shape shape, const std::vector<int>& sizes, int per_host, const NetworkLink& link,
            const NetworkLink& inside);
+  void along_torus(int from, int to, std::vector<int>& links) const;
+  void along_tree(int from, int to, std::vector<int>& links) const;
   int add(std::string name, const NetworkLink& link) {
     names_.push_back(std::move(name));
     links_.push_back(link);

@@ -4,7 +4,7 @@
 /// The messages that a call is made of: in rounds, of each round whom a member sends how much.
 ///
 ///     detail::rounds_of(call)                          // of an all-gather over 8 members: 3
-///     detail::message_of(call, 1)                      // what its second round sends
+///     detail::message_of(call, 3, 1)                   // what member 3 sends in its second round
 ///
 /// Laws: of an all-gather the bytes of a process's rounds are those that the others' blocks have on
 /// another one, or its own call's payload where blocks are alike; so, turned around, of a
@@ -64,10 +64,10 @@ constexpr Index elements_of(const std::vector<Piece>& pieces, int first, int cou
   return all;
 }
 
-/// Returns what the own member sends in a round of a collective call; not for those that go point
-/// to point.
-constexpr RoundMessage message_of(const Call& call, int round) {
-  const int members = call.members, own = call.own, next = (own + 1) % members;
+/// Returns what member `own` sends in a round of its collective call; not for those that go point
+/// to point. The call may be another member's that is alike.
+constexpr RoundMessage message_of(const Call& call, int own, int round) {
+  const int members = call.members, next = (own + 1) % members;
   const auto bytes = [&](Index elements) {
     return static_cast<double>(elements * static_cast<Index>(size_of(call.type)));
   };

@@ -7,6 +7,7 @@
 ///
 /// Laws: those of program/network/network.hpp.
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,59 +96,67 @@ TESSERA_FUNCTION Network Network::fat_tree(const std::vector<int>& down, const s
   return n;
 }
 
-TESSERA_FUNCTION std::vector<int> Network::route(int from, int to) const {
+TESSERA_FUNCTION void Network::add_route(int from, int to, std::vector<int>& links) const {
   for (const int host : {from, to})
     if (host < 0 || host >= hosts_)
       throw UsageError("a route of host " + std::to_string(host) +
                        " is asked for, and the network has " + std::to_string(hosts_) +
                        ", numbered from 0 on; give one of these");
-  std::vector<int> route;
-  if (from == to) return route;
+  if (from == to) return;
   switch (shape_) {
     case Shape::nodes:
-      return {2 * from, 2 * to + 1};
-    case Shape::torus: {
-      int stride = 1, at = from;
-      const int dimensions = static_cast<int>(down_.size());
-      for (int d = 0; d < dimensions; ++d) {
-        const int size = down_[static_cast<std::size_t>(d)];
-        const int own = at / stride % size, other = to / stride % size;
-        const int onwards = (other - own + size) % size;
-        // Of two ways that are as long, the one that SimGrid takes.
-        const bool forward = onwards < size - onwards ||
-                             (onwards == size - onwards && (other > own || own > size / 2));
-        for (int step = forward ? onwards : size - onwards; step > 0; --step) {
-          const int place = at / stride % size;
-          const int next = at + ((place + (forward ? 1 : size - 1)) % size - place) * stride;
-          route.push_back(2 * ((forward ? at : next) * dimensions + d) + (forward ? 0 : 1));
-          at = next;
-        }
-        stride *= size;
-      }
-      return route;
-    }
+      links.push_back(2 * from);
+      links.push_back(2 * to + 1);
+      break;
+    case Shape::torus:
+      along_torus(from, to, links);
+      break;
     case Shape::tree:
+      along_tree(from, to, links);
       break;
   }
-  // Upwards by the parent that the destination names, and down through the same switches' copies.
+}
+
+TESSERA_FUNCTION void Network::along_torus(int from, int to, std::vector<int>& links) const {
+  int stride = 1, at = from;
+  const int dimensions = static_cast<int>(down_.size());
+  for (int d = 0; d < dimensions; ++d) {
+    const int size = down_[static_cast<std::size_t>(d)];
+    const int own = at / stride % size, other = to / stride % size;
+    const int onwards = (other - own + size) % size;
+    // Of two ways that are as long, the one that SimGrid takes.
+    const bool forward =
+        onwards < size - onwards || (onwards == size - onwards && (other > own || own > size / 2));
+    for (int place = own; place != other;) {
+      const int next =
+          forward ? (place + 1 == size ? 0 : place + 1) : (place == 0 ? size : place) - 1;
+      const int there = at + (next - place) * stride;
+      links.push_back(2 * ((forward ? at : there) * dimensions + d) + (forward ? 0 : 1));
+      at = there;
+      place = next;
+    }
+    stride *= size;
+  }
+}
+
+/// Upwards by the parent that the destination names, and down through the same switches' copies.
+TESSERA_FUNCTION void Network::along_tree(int from, int to, std::vector<int>& links) const {
   std::size_t top = 0;
   for (int a = from, b = to; a != b; ++top) a /= down_[top], b /= down_[top];
-  std::vector<int> descent;
+  links.resize(links.size() + 2 * top);
+  auto ascent = links.end() - 2 * static_cast<std::ptrdiff_t>(top);
+  auto descent = links.end();
   int subtree_up = from, subtree_down = to, copy = 0, copies = 1, named = to;
   for (std::size_t l = 0; l < top; ++l) {
     if (l > 0) named /= up_[l - 1];
     const int parent = named % up_[l];
-    const int upwards = (subtree_up * copies + copy) * up_[l] + parent;
-    const int downwards = (subtree_down * copies + copy) * up_[l] + parent;
-    route.push_back(first_[l] + 2 * upwards);
-    descent.push_back(first_[l] + 2 * downwards + 1);
+    *ascent++ = first_[l] + 2 * ((subtree_up * copies + copy) * up_[l] + parent);
+    *--descent = first_[l] + 2 * ((subtree_down * copies + copy) * up_[l] + parent) + 1;
     copy += parent * copies;
     copies *= up_[l];
     subtree_up /= down_[l];
     subtree_down /= down_[l];
   }
-  route.insert(route.end(), descent.rbegin(), descent.rend());
-  return route;
 }
 
 }  // namespace tessera

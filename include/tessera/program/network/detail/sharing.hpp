@@ -3,129 +3,111 @@
 /// @file
 /// How messages share links.
 ///
-///     times_of(network, messages, use)
+///     SharedLinks(network).times_of(messages, use)
 ///
 /// Laws: those of program/network/sharing.hpp.
 #include <algorithm>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
-#include <tessera/base/math.hpp>
 #include <tessera/program/network/sharing.hpp>
 
 namespace tessera::detail {
 
-/// The messages that are on their way, and at which rates.
-class SharedLinks {
- public:
-  SharedLinks(const Network& network, const std::vector<NetworkMessage>& messages)
-      : network_(network), load_(static_cast<std::size_t>(network.links())), room_(load_.size()) {
-    for (const NetworkMessage& m : messages) {
-      routes_.push_back(network.route(network.host_of(m.from), network.host_of(m.to)));
-      left_.push_back(m.bytes);
-      rates_.push_back(0);
-      for (const int link : routes_.back()) touch(link);
+/// Takes messages in: their links, and when they begin to share these.
+TESSERA_FUNCTION void SharedLinks::set_out(const std::vector<NetworkMessage>& messages,
+                                           LinkUse& use, double times) {
+  links_.clear();
+  begins_.assign(1, 0);
+  left_.clear();
+  seconds_.clear();
+  waiting_.clear();
+  rates_.resize(messages.size());
+  for (const NetworkMessage& message : messages) {
+    const int m = static_cast<int>(left_.size());
+    network_.add_route(network_.host_of(message.from), network_.host_of(message.to), links_);
+    begins_.push_back(links_.size());
+    left_.push_back(message.bytes);
+    double seconds = 0;
+    visit_links(m, [&](int link) {
+      seconds += network_.link(link).seconds;
+      at(use.bytes, link) += times * message.bytes;
+    });
+    const NetworkLink& inside = network_.inside();
+    if (begins_.back() == begins_[begins_.size() - 2])
+      seconds = inside.seconds + message.bytes / inside.bytes_per_second;
+    else if (message.bytes > 0)
+      waiting_.push_back(m);
+    seconds_.push_back(seconds);
+  }
+  std::stable_sort(waiting_.begin(), waiting_.end(),
+                   [&](int a, int b) { return at(seconds_, a) > at(seconds_, b); });
+}
+
+TESSERA_FUNCTION const std::vector<double>& SharedLinks::times_of(
+    const std::vector<NetworkMessage>& messages, LinkUse& use, double times) {
+  set_out(messages, use, times);
+  for (double now = 0; !waiting_.empty() || !going_.empty();) {
+    if (going_.empty()) now = at(seconds_, waiting_.back());
+    while (!waiting_.empty() && at(seconds_, waiting_.back()) <= now * (1 + 1e-12)) {
+      going_.push_back(waiting_.back());
+      waiting_.pop_back();
     }
-  }
-
-  std::vector<double> run(LinkUse& use) {
-    std::vector<double> seconds(left_.size());
-    std::vector<std::size_t> waiting, going;  // for their latencies to be over; on their way
-    for (std::size_t m = 0; m < left_.size(); ++m) {
-      for (const int link : routes_[m]) seconds[m] += network_.link(link).seconds;
-      if (routes_[m].empty())
-        seconds[m] = network_.inside().seconds + left_[m] / network_.inside().bytes_per_second;
-      else if (left_[m] > 0)
-        waiting.push_back(m);
+    share();
+    double next = waiting_.empty() ? std::numeric_limits<double>::infinity()
+                                   : at(seconds_, waiting_.back()) - now;
+    for (const int m : going_) next = std::min(next, at(left_, m) / at(rates_, m));
+    for (const int link : in_use_) at(use.seconds, link) += times * next;
+    now += next;
+    std::size_t still = 0;
+    for (const int m : going_) {
+      const double went = next * at(rates_, m);
+      at(left_, m) -= went;
+      if (at(left_, m) > 1e-9 * went)
+        going_[still++] = m;
+      else  // what is left of rounding counts as nothing
+        at(seconds_, m) = now;
     }
-    for (const int link : touched_) at(use.bytes, link) += at(load_, link);
-    std::stable_sort(waiting.begin(), waiting.end(),
-                     [&](std::size_t a, std::size_t b) { return seconds[a] > seconds[b]; });
-    for (double now = 0; !waiting.empty() || !going.empty();) {
-      if (going.empty()) now = seconds[waiting.back()];
-      while (!waiting.empty() && seconds[waiting.back()] <= now * (1 + 1e-12)) {
-        going.push_back(waiting.back());
-        waiting.pop_back();
-      }
-      share(going);
-      double next =
-          waiting.empty() ? std::numeric_limits<double>::infinity() : seconds[waiting.back()] - now;
-      for (const std::size_t m : going) next = std::min(next, left_[m] / rates_[m]);
-      for (const int link : touched_)
-        if (at(load_, link) > 0) at(use.seconds, link) += next;
-      now += next;
-      std::vector<std::size_t> still;
-      for (const std::size_t m : going) {
-        left_[m] -= next * rates_[m];
-        // What is left of rounding counts as nothing.
-        if (left_[m] > 1e-9 * next * rates_[m])
-          still.push_back(m);
-        else
-          seconds[m] = now;
-      }
-      going = std::move(still);
+    going_.resize(still);
+  }
+  return seconds_;
+}
+
+/// Gives every message on its way a rate: fills the links in turn whose share for each message is
+/// least.
+TESSERA_FUNCTION void SharedLinks::share() {
+  in_use_.clear();
+  for (const int m : going_)
+    visit_links(m, [&](int link) {
+      if (at(open_, link)++ > 0) return;
+      in_use_.push_back(link);
+      at(room_, link) = network_.link(link).bytes_per_second;
+    });
+  unshared_ = going_;
+  auto links = in_use_.end();  // of messages without a rate: those before it
+  while (!unshared_.empty()) {
+    links = std::partition(in_use_.begin(), links, [&](int link) { return at(open_, link) > 0; });
+    double least = std::numeric_limits<double>::infinity();
+    for (auto link = in_use_.begin(); link != links; ++link)
+      least = std::min(least, at(room_, *link) / at(open_, *link));
+    // Those that go through a full link have the rate; they leave the links when all are found.
+    const auto filled = std::partition(unshared_.begin(), unshared_.end(), [&](int m) {
+      bool full = false;
+      visit_links(m, [&](int link) {
+        full = full || at(room_, link) <= least * (1 + 1e-9) * at(open_, link);
+      });
+      return !full;
+    });
+    for (auto m = filled; m != unshared_.end(); ++m) {
+      at(rates_, *m) = least;
+      visit_links(*m, [&](int link) {
+        at(room_, link) -= least;
+        --at(open_, link);
+      });
     }
-    return seconds;
+    unshared_.erase(filled, unshared_.end());
   }
-
- private:
-  template <class T> static T& at(std::vector<T>& of, int link) {
-    return of[static_cast<std::size_t>(link)];
-  }
-  void touch(int link) {
-    const double bytes = left_.back();
-    if (at(load_, link) == 0 && bytes > 0) touched_.push_back(link);
-    at(load_, link) += bytes;
-  }
-
-  /// Gives every message its rate: fills the links in turn whose share for each message is least.
-  void share(const std::vector<std::size_t>& going) {
-    for (const int link : touched_) at(load_, link) = 0, at(room_, link) = capacity(link);
-    for (const std::size_t m : going)
-      for (const int link : routes_[m]) at(load_, link) += 1;
-    std::vector<std::size_t> open = going, rest;
-    while (!open.empty()) {
-      double least = std::numeric_limits<double>::infinity();
-      for (const int link : touched_)
-        if (at(load_, link) > 0) least = std::min(least, at(room_, link) / at(load_, link));
-      const auto is_full = [&](int link) {
-        return at(room_, link) <= (least * (1 + 1e-9)) * at(load_, link);
-      };
-      rest.clear();
-      std::vector<std::size_t> filled;
-      for (const std::size_t m : open) {
-        bool full = false;
-        for (const int link : routes_[m]) full = full || is_full(link);
-        (full ? filled : rest).push_back(m);
-      }
-      for (const std::size_t m : filled) {
-        rates_[m] = least;
-        for (const int link : routes_[m]) {
-          at(room_, link) -= least;
-          at(load_, link) -= 1;
-        }
-      }
-      std::swap(open, rest);
-    }
-    for (const int link : touched_) at(load_, link) = 0;
-    for (const std::size_t m : going)
-      for (const int link : routes_[m]) at(load_, link) += 1;
-  }
-  double capacity(int link) const { return network_.link(link).bytes_per_second; }
-
-  const Network& network_;
-  std::vector<std::vector<int>> routes_;
-  std::vector<double> left_, rates_;  ///< of each message
-  std::vector<double> load_, room_;   ///< of each link: messages (before: bytes), bytes a second
-  std::vector<int> touched_;          ///< links that messages go through
-};
-
-TESSERA_FUNCTION std::vector<double> times_of(const Network& network,
-                                              const std::vector<NetworkMessage>& messages,
-                                              LinkUse& use) {
-  return SharedLinks(network, messages).run(use);
 }
 
 }  // namespace tessera::detail

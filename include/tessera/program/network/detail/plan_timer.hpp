@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How long the calls of a plan take on a network, and what a process does between them.
+///
+///     PlanTimer(network, machine, true, processes).time(plan, places, 1, use)
+///
+/// Laws: those of program/network/timing.hpp. All processes are told by their places on the
+/// network.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/base/digest.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/mesh/machine.hpp>
+#include <tessera/plan/work/instructions.hpp>
+#include <tessera/program/network/rounds.hpp>
+#include <tessera/program/network/sharing.hpp>
+#include <tessera/program/on_process.hpp>
+
+namespace tessera::detail {
+
+/// The calls that all processes of a mesh make together. Those that are alike but for whose they
+/// are, and for where their pieces lie, are kept once.
+class CallsTogether {
+ public:
+  /// Takes the call of the next process.
+  void add(Call call) {
+    Fingerprint print;
+    for (const auto word :
+         {static_cast<std::uint64_t>(call.kind), call.group.key(),
+          static_cast<std::uint64_t>(call.type), static_cast<std::uint64_t>(call.even),
+          static_cast<std::uint64_t>(call.send.size())})
+      print.add(word);
+    for (const auto* pieces : {&call.send, &call.receive})
+      for (const Piece& piece : *pieces) {
+        print.add(static_cast<std::uint64_t>(piece.peer));
+        print.add(static_cast<std::uint64_t>(piece.count));
+      }
+    own_.push_back(call.own);
+    const auto [known, fresh] = known_.emplace(std::pair(print.first, print.second), calls_.size());
+    if (fresh) calls_.push_back(std::move(call));
+    which_.push_back(known->second);
+  }
+  const Call& of(int process) const { return calls_[which_[static_cast<std::size_t>(process)]]; }
+  /// Returns the number of a process in its group.
+  int own(int process) const { return own_[static_cast<std::size_t>(process)]; }
+  const std::vector<Call>& unlike() const { return calls_; }
+
+ private:
+  std::vector<Call> calls_;
+  std::vector<std::size_t> which_;  ///< of each process
+  std::vector<int> own_;            ///< of each process
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> known_;
+};
+
+/// A call of all processes: of each how long it takes, and for whom it waits: for all of its group,
+/// or, point to point, for those with whom it exchanges. In the order of the plan's places.
+struct TimedMeeting {
+  std::vector<double> seconds;
+  std::vector<int> group;  ///< the place of the first in the group; point to point: its own
+  std::vector<std::vector<int>> with;  ///< places; empty: the groups make the call
+};
+
+/// What a process does for a plan, in order: work, or a call that begins or ends.
+struct TimedAction {
+  enum class Kind { work, call, start, wait } kind = Kind::work;
+  double seconds = 0;
+  int meeting = -1;
+};
+
+/// A plan as all processes carry it out.
+struct TimedPlan {
+  std::vector<TimedAction> actions;
+  std::vector<TimedMeeting> meetings;
+};
+
+/// Makes TimedPlans of plans.
+class PlanTimer {
+ public:
+  /// `computes`: work takes time, by its plan and the machine.
+  PlanTimer(const Network& network, const Machine& machine, bool computes, int processes)
+      : machine_(machine),
+        computes_(computes),
+        shared_(network),
+        ends_(static_cast<std::size_t>(processes)),
+        group_at_(ends_.size()) {}
+
+  /// Returns the times of a plan. `places` are those of its mesh's processes in order, and of
+  /// further meshes' which do the same at once. Adds to `use` what links carry in so many runs.
+  TimedPlan time(const Plan& any, const std::vector<int>& places, double runs, LinkUse& use) {
+    TimedPlan timed;
+    Plan plan = on_process(any, 0);       // which has a largest block: its work takes longest
+    std::vector<CallsTogether> meetings;  // the calls in their order
+    for (plan.process = 0; plan.process < plan.mesh.processes(); ++plan.process) {
+      Instructions list = instructions_of(plan);
+      if (plan.process == 0) {
+        timed.actions = actions_of(plan, list);
+        meetings.resize(list.calls.size());
+      }
+      if (list.calls.size() != meetings.size())
+        throw UsageError("simulate: process " + std::to_string(plan.process) + " makes " +
+                         std::to_string(list.calls.size()) +
+                         " calls of an operator, and process 0 makes " +
+                         std::to_string(meetings.size()) +
+                         "; simulate programs whose processes make the same calls");
+      for (std::size_t c = 0; c < meetings.size(); ++c) meetings[c].add(std::move(list.calls[c]));
+      if (meetings.empty()) break;
+    }
+    for (const CallsTogether& calls : meetings)
+      timed.meetings.push_back(meeting_of(plan.mesh, calls, places, runs, use));
+    return timed;
+  }
+
+ private:
+  /// A step's price is divided among its kernels; one without kernels pays it at once.
+  std::vector<TimedAction> actions_of(const Plan& plan, const Instructions& list) const {
+    std::vector<TimedAction> actions;
+    std::vector<int> kernels(static_cast<std::size_t>(plan.steps.size()));
+    const auto kernels_of = [&](int step) -> int& {
+      return kernels[static_cast<std::size_t>(step)];
+    };
+    for (const KernelCall& kernel : list.kernels) ++kernels_of(kernel.step);
+    int last = -1;  // the step without kernels whose price has been added
+    const auto work = [&](std::int64_t picoseconds) {
+      if (!computes_ || picoseconds <= 0) return;
+      if (actions.empty() || actions.back().kind != TimedAction::Kind::work) actions.push_back({});
+      actions.back().seconds += 1e-12 * static_cast<double>(picoseconds);
+    };
+    const auto call = [&](TimedAction::Kind kind, const Instruction& i) {
+      actions.push_back({kind, 0, static_cast<int>(i.first)});
+    };
+    for (const Instruction& i : list.all) {
+      const Step& step = plan.steps[i.step];
+      const auto size = static_cast<Index>(size_of(i.type));
+      switch (i.action) {
+        case Action::call:
+          call(TimedAction::Kind::call, i);
+          break;
+        case Action::start:
+          call(TimedAction::Kind::start, i);
+          break;
+        case Action::wait:
+          call(TimedAction::Kind::wait, i);
+          break;
+        case Action::compute:
+          work((step.communicates() ? machine_.compute(step.flops, plan.slots[step.out].desc.type)
+                                    : step.cost) /
+               kernels_of(i.step));
+          break;
+        case Action::copy:
+        case Action::accumulate:
+          for (int c = i.first; step.communicates() && c < i.first + i.count; ++c)
+            work(machine_.copy(
+                saturating_mul(volume(list.copies[static_cast<std::size_t>(c)].extents), size)));
+          [[fallthrough]];
+        default:
+          if (!step.communicates() && kernels_of(i.step) == 0 && i.step != last)
+            work(step.cost), last = i.step;
+      }
+    }
+    return actions;
+  }
+  static Index volume(const Extents& extents) {
+    Index all = 1;
+    for (const Index n : extents) all = saturating_mul(all, n);
+    return all;
+  }
+
+  TimedMeeting meeting_of(const MeshShape& mesh, const CallsTogether& calls,
+                          const std::vector<int>& places, double runs, LinkUse& use) {
+    TimedMeeting meeting{std::vector<double>(places.size()), {}, {}};
+    const Call& first = calls.unlike().front();
+    const bool together =
+        first.kind != Collective::exchange && first.kind != Collective::collective_permute;
+    // Calls visit for each process of each mesh, with what gives the place of a member of its
+    // group.
+    const auto visit_processes = [&](const auto& visit) {
+      for (std::size_t mesh_at = 0; mesh_at < places.size();
+           mesh_at += static_cast<std::size_t>(mesh.processes()))
+        for (int p = 0; p < mesh.processes(); ++p) {
+          const Coordinates at = mesh.coordinates(p);
+          visit(p, places[mesh_at + static_cast<std::size_t>(p)], [&](int number) {
+            const int member = mesh.process(mesh.member(calls.of(p).group, at, number));
+            return places[mesh_at + static_cast<std::size_t>(member)];
+          });
+        }
+    };
+    visit_processes([&](int p, int place, const auto& member) {
+      meeting.group.push_back(together ? member(0) : place);
+      group_at_[static_cast<std::size_t>(place)] = meeting.group.back();
+      if (together) return;
+      meeting.with.emplace_back();
+      for (const auto* pieces : {&calls.of(p).send, &calls.of(p).receive})
+        for (const Piece& piece : *pieces) meeting.with.back().push_back(member(piece.peer));
+    });
+    int rounds = 0;
+    for (const Call& call : calls.unlike()) rounds = std::max(rounds, rounds_of(call));
+    const bool alike = alike_rounds(first);
+    const double times = alike ? rounds : 1;
+    for (int round = 0; round < (alike ? std::min(rounds, 1) : rounds); ++round) {
+      messages_.clear();
+      visit_processes([&](int p, int place, const auto& member) {
+        const Call& call = calls.of(p);
+        const auto send = [&](int to, double bytes) {
+          if (bytes > 0) messages_.push_back({place, member(to), bytes});
+        };
+        if (!together)
+          for (const Piece& piece : call.send)
+            send(piece.peer, static_cast<double>(piece.count * size_of(call.type)));
+        else if (const RoundMessage m = message_of(call, calls.own(p), round); m.to >= 0)
+          send(m.to, m.bytes);
+      });
+      const std::vector<double>& took = shared_.times_of(messages_, use, times * runs);
+      // A round of a group ends with its last message; point to point each waits for its own.
+      for (std::size_t m = 0; m < messages_.size(); ++m)
+        for (const int place : {messages_[m].from, messages_[m].to}) {
+          double& end = end_of(group_at_[static_cast<std::size_t>(place)]);
+          end = std::max(end, took[m]);
+        }
+      for (std::size_t i = 0; i < places.size(); ++i)
+        meeting.seconds[i] += times * end_of(meeting.group[i]);
+      for (const int group : meeting.group) end_of(group) = 0;
+    }
+    return meeting;
+  }
+  double& end_of(int group) { return ends_[static_cast<std::size_t>(group)]; }
+
+  const Machine& machine_;
+  bool computes_;
+  SharedLinks shared_;
+  std::vector<NetworkMessage> messages_;
+  std::vector<double> ends_;   ///< of a group's round, at the place that stands for the group
+  std::vector<int> group_at_;  ///< of each place, that place
+};
+
+}  // namespace tessera::detail
