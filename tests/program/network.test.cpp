@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -70,6 +71,62 @@ TEST_CASE("a route of a fat tree turns at the lowest common switch, which its de
   CHECK_THROWS_AS(Network::fat_tree({2, 2}, {1}, link), UsageError);
   CHECK_THROWS_AS(Network::torus({2, 0}, link), UsageError);
   CHECK_THROWS_AS(Network::nodes(0, 1, link, link), UsageError);
+}
+
+TEST_CASE("a route of a dragonfly goes the minimal way, by the link of two groups") {
+  const Dragonfly shape{.groups = 3, .chassis = 2, .routers = 4, .nodes = 2, .group_links = 5};
+  const Network dragonfly = Network::dragonfly(shape, link);
+  REQUIRE(dragonfly.hosts() == 48);
+  REQUIRE(dragonfly.links() == 2 * 48 + 24 * 3 + 24 * 1 + 3 * 2);
+  for (int a = 0; a < 48; ++a)
+    for (int b = 0; b < 48; ++b) {
+      // Where a host's router is: group, chassis, number.
+      const auto of = [](int host) { return std::array{host / 16, host / 8 % 2, host / 2 % 4}; };
+      std::array at = of(a), to = of(b);
+      std::size_t hops = a == b ? 0 : 2;
+      if (at[0] != to[0]) {
+        hops += 1 + (at[2] != to[0]) + (at[1] != 0);
+        at = {to[0], 0, at[0]};
+      }
+      hops += (at[1] != to[1]) + (at[2] != to[2]);
+      std::vector<int> route = dragonfly.route(a, b);
+      REQUIRE(route.size() == hops);
+      if (a == b) continue;
+      CHECK(dragonfly.name(route.front()) == "host " + std::to_string(a) + " to its router");
+      CHECK(dragonfly.name(route.back()) == "the router of host " + std::to_string(b) + " to it");
+      // All messages from one group to another go through one link, which is five.
+      int wide = 0;
+      for (const int l : route) wide += dragonfly.link(l).bytes_per_second == 5 * 12.5e9;
+      CHECK(wide == (of(a)[0] != of(b)[0]));
+      if (wide > 0 && a / 16 != b / 16)
+        CHECK(in_common(route, dragonfly.route(a / 16 * 16, b / 16 * 16 + 15)) >= 1);
+      std::sort(route.begin(), route.end());
+      REQUIRE(std::unique(route.begin(), route.end()) == route.end());
+    }
+  CHECK(dragonfly.name(dragonfly.route(0, 47)[1]) ==
+        "router 0 of chassis 0 of group 0 to router 2");
+  CHECK(dragonfly.name(dragonfly.route(0, 47)[2]) == "router 2 of chassis 0 of group 0 to group 2");
+  CHECK_THROWS_WITH_AS(Network::dragonfly({.groups = 3, .routers = 2}, link),
+                       doctest::Contains("has 3 groups, and 2 routers in a chassis"), UsageError);
+  CHECK_THROWS_AS(Network::dragonfly({.nodes = 0}, link), UsageError);
+  CHECK_THROWS_AS(Network::dragonfly({.router_links = 0}, link), UsageError);
+}
+
+TEST_CASE("a network writes itself as a platform of SimGrid's") {
+  const auto has = [](const Network& network, const std::string& words) {
+    CAPTURE(network.simgrid_platform());
+    CHECK(network.simgrid_platform().find(words) != std::string::npos);
+  };
+  has(Network::fat_tree({3, 2}, {1, 2}, {12.5e9, 1e-6}),
+      R"(radical="0-5" speed="1Gf" bw="1.25e+10Bps" lat="1e-06s")");
+  has(Network::fat_tree({3, 2}, {1, 2}, link), R"("FAT_TREE" topo_parameters="2;3,2;1,2;1,1")");
+  has(Network::torus({4, 3, 2}, link), R"("TORUS" topo_parameters="4,3,2")");
+  has(Network::dragonfly({.groups = 2, .chassis = 3, .routers = 4, .nodes = 5, .chassis_links = 6},
+                         link),
+      R"("DRAGONFLY" topo_parameters="2,1;3,6;4,1;5")");
+  const Network nodes = Network::nodes(2, 3, {50e9, 1e-7}, link);
+  has(nodes, R"(loopback_bw="5e+10Bps" loopback_lat="1e-07s"/>)");
+  CHECK(nodes.simgrid_hosts() == "host-0\nhost-0\nhost-0\nhost-1\nhost-1\nhost-1\n");
 }
 
 TEST_CASE("messages share links as water fills them") {

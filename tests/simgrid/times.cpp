@@ -17,6 +17,8 @@
 #include <tessera/program/network/timing.hpp>
 #include <tessera/tessera.hpp>
 
+#include "networks.hpp"
+
 namespace grid {
 struct data : tessera::Axis<> {};
 struct model : tessera::Axis<> {};
@@ -28,17 +30,6 @@ using namespace tessera;
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
 template <class... Entries> using Matrix = ShardedTensor<float, Grid, P<Entries...>>;
-
-/// The networks of cmake/simgrid/TesseraSimGrid.cmake.
-Network network_of(const std::string& shape, int processes) {
-  const NetworkLink link{12.5e9, 1e-6};
-  if (shape == "fat_tree") return Network::fat_tree({8, processes / 8}, {1, 8}, link);
-  if (shape == "thin_tree") return Network::fat_tree({8, processes / 8}, {1, 2}, link);
-  if (shape == "torus") return Network::torus({4, 4, processes / 16}, link);
-  if (shape == "nodes") return Network::nodes(processes / 8, 8, {50e9, 1e-7}, link);
-  throw UsageError("there is no network '" + shape +
-                   "'; there are fat_tree, thin_tree, torus and nodes");
-}
 
 double most(double own) {
   double all = own;
@@ -84,7 +75,7 @@ Row row(const ProcessMesh<Grid>& mesh, const Network& network, std::string name,
 
 void run(Environment& env, const std::string& shape, int columns, Index n) {
   const auto mesh = make_mesh<Grid>(env, env.size() / columns, columns);
-  const Network network = network_of(shape, env.size());
+  const Network network = simgrid::network_of(shape, env.size());
   const auto x = full<Matrix<data, model>>(mesh, {n, n}, 1);
   std::vector<Row> rows;
   const auto add = [&](const char* name, const auto& f) {

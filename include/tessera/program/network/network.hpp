@@ -7,10 +7,14 @@
 ///     const Network tree = Network::fat_tree({8, 8}, {1, 8}, {.bytes_per_second = 12.5e9, .seconds = 1e-6});
 ///     const Network torus = Network::torus({4, 4, 4}, {});
 ///     const Network nodes = Network::nodes(8, 8, {.bytes_per_second = 50e9}, {});
+///     const Network dragonfly = Network::dragonfly({.groups = 4, .chassis = 2, .routers = 4, .nodes = 2}, {});
 ///     tree.hosts() == 64;   tree.route(0, 63)             // numbers of links
+///     std::string platform = dragonfly.simgrid_platform();
 ///
-/// Laws: a route begins and ends with links of its hosts, and is the one that SimGrid 3.32 takes on
-/// a platform of the same shape (cmake/simgrid/).
+/// Laws: a route begins and ends with links of its hosts, and each link begins where the one before
+/// it ends. It is the route of SimGrid 3.32 on the platform that the network writes, but within a
+/// dragonfly's group of several chassis, where SimGrid goes on from the first chassis, wherever the
+/// message is.
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +26,13 @@ namespace tessera {
 struct NetworkLink {
   double bytes_per_second = 12.5e9;
   double seconds = 1e-6;  ///< that a message is on its way, whatever its size
+};
+
+/// Groups of chassis of routers of nodes. Routers of a chassis are linked with one another, those
+/// with one number in the chassis of a group too, and each group with each other one.
+struct Dragonfly {
+  int groups = 1, chassis = 1, routers = 1, nodes = 1;
+  int group_links = 1, chassis_links = 1, router_links = 1;  ///< side by side, as one link
 };
 
 class Network {
@@ -45,6 +56,16 @@ class Network {
   /// numbers below 1, and for links that nothing goes through.
   TESSERA_FUNCTION static Network nodes(int hosts, int processes_per_host,
                                         const NetworkLink& inside, const NetworkLink& outside);
+  /// Returns a dragonfly, whose links between groups hang on the first chassis: in group g the
+  /// router g' is linked with router g of group g'. A message goes the minimal way: to the router
+  /// that is linked with its destination's group, first in its chassis, then in its group; in the
+  /// group of its destination as well. Throws UsageError for numbers below 1, for more groups than
+  /// routers of a chassis, and for links that nothing goes through. Source: Kim, Dally, Scott,
+  /// Abts, "Technology-driven, highly-scalable dragonfly topology" (2008); two dimensions within a
+  /// group as in Faanes et al., "Cray Cascade" (2012).
+  TESSERA_FUNCTION static Network dragonfly(const Dragonfly& shape, const NetworkLink& link,
+                                            int processes_per_host = 1,
+                                            const NetworkLink& inside = {50e9, 1e-7});
 
   int hosts() const { return hosts_; }
   int processes() const { return hosts_ * per_host_; }
@@ -65,12 +86,18 @@ class Network {
   /// Appends the same to `links`.
   TESSERA_FUNCTION void add_route(int from, int to, std::vector<int>& links) const;
 
+  /// Returns the network as a platform file of SimGrid, whose hosts are called host-0, host-1, …;
+  /// and the host of each process, one a line. Communication: none.
+  TESSERA_FUNCTION std::string simgrid_platform() const;
+  TESSERA_FUNCTION std::string simgrid_hosts() const;
+
  private:
-  enum class Shape { tree, torus, nodes };
+  enum class Shape { tree, torus, nodes, dragonfly };
   void set(Shape shape, const std::vector<int>& sizes, int per_host, const NetworkLink& link,
            const NetworkLink& inside);
   void along_torus(int from, int to, std::vector<int>& links) const;
   void along_tree(int from, int to, std::vector<int>& links) const;
+  void along_dragonfly(int from, int to, std::vector<int>& links) const;
   int add(std::string name, const NetworkLink& link) {
     names_.push_back(std::move(name));
     links_.push_back(link);
@@ -80,7 +107,9 @@ class Network {
   Shape shape_ = Shape::nodes;
   int hosts_ = 0, per_host_ = 1;
   std::vector<int> down_, up_;  ///< of a tree; of a torus its sizes in down_
-  std::vector<int> first_;      ///< of a tree's level, the number of its first link
+  std::vector<int> first_;  ///< of a tree's or a dragonfly's level, the number of its first link
+  Dragonfly dragonfly_;
+  NetworkLink link_;  ///< of which the network is made
   std::vector<NetworkLink> links_;
   std::vector<std::string> names_;
   NetworkLink inside_;
@@ -90,4 +119,5 @@ class Network {
 
 #if TESSERA_BODIES
 #include <tessera/program/network/detail/network.hpp>
+#include <tessera/program/network/detail/platform.hpp>
 #endif

@@ -39,6 +39,7 @@ TESSERA_FUNCTION void Network::set(Shape shape, const std::vector<int>& sizes, i
   shape_ = shape;
   per_host_ = per_host;
   hosts_ = static_cast<int>(processes / per_host);
+  link_ = link;
   inside_ = inside;
 }
 
@@ -96,6 +97,52 @@ TESSERA_FUNCTION Network Network::fat_tree(const std::vector<int>& down, const s
   return n;
 }
 
+TESSERA_FUNCTION Network Network::dragonfly(const Dragonfly& shape, const NetworkLink& link,
+                                            int processes_per_host, const NetworkLink& inside) {
+  Network n;
+  n.set(Shape::dragonfly, {shape.group_links, shape.chassis_links, shape.router_links}, 1, link,
+        inside);
+  n.set(Shape::dragonfly, {shape.groups, shape.chassis, shape.routers, shape.nodes},
+        processes_per_host, link, inside);
+  if (shape.groups > shape.routers)
+    throw UsageError(
+        "a dragonfly has " + std::to_string(shape.groups) + " groups, and " +
+        std::to_string(shape.routers) +
+        " routers in a chassis; each group is linked with a router of its own, so give "
+        "at least as many routers");
+  n.dragonfly_ = shape;
+  const int routers = shape.groups * shape.chassis * shape.routers;
+  const auto add = [&](int from, const std::string& to, int side_by_side) {
+    const int in_group = shape.chassis * shape.routers;
+    n.add("router " + std::to_string(from % shape.routers) + " of chassis " +
+              std::to_string(from % in_group / shape.routers) + " of group " +
+              std::to_string(from / in_group) + " to " + to,
+          {side_by_side * link.bytes_per_second, link.seconds});
+  };
+  // A level's links are those of router 0, 1, …: to each of the others by number.
+  n.first_.push_back(n.links());
+  for (int h = 0; h < n.hosts_; ++h) {
+    n.add("host " + std::to_string(h) + " to its router", link);
+    n.add("the router of host " + std::to_string(h) + " to it", link);
+  }
+  n.first_.push_back(n.links());
+  for (int r = 0; r < routers; ++r)
+    for (int to = 0; to < shape.routers; ++to)
+      if (to != r % shape.routers) add(r, "router " + std::to_string(to), shape.router_links);
+  n.first_.push_back(n.links());
+  for (int r = 0; r < routers; ++r)
+    for (int to = 0; to < shape.chassis; ++to)
+      if (to != r / shape.routers % shape.chassis)
+        add(r, "chassis " + std::to_string(to), shape.chassis_links);
+  n.first_.push_back(n.links());
+  for (int g = 0; g < shape.groups; ++g)
+    for (int to = 0; to < shape.groups; ++to)
+      if (to != g)
+        add(g * shape.chassis * shape.routers + to, "group " + std::to_string(to),
+            shape.group_links);
+  return n;
+}
+
 TESSERA_FUNCTION void Network::add_route(int from, int to, std::vector<int>& links) const {
   for (const int host : {from, to})
     if (host < 0 || host >= hosts_)
@@ -113,6 +160,9 @@ TESSERA_FUNCTION void Network::add_route(int from, int to, std::vector<int>& lin
       break;
     case Shape::tree:
       along_tree(from, to, links);
+      break;
+    case Shape::dragonfly:
+      along_dragonfly(from, to, links);
       break;
   }
 }
@@ -157,6 +207,36 @@ TESSERA_FUNCTION void Network::along_tree(int from, int to, std::vector<int>& li
     subtree_up /= down_[l];
     subtree_down /= down_[l];
   }
+}
+
+TESSERA_FUNCTION void Network::along_dragonfly(int from, int to, std::vector<int>& links) const {
+  const int chassis = dragonfly_.chassis, routers = dragonfly_.routers, nodes = dragonfly_.nodes;
+  int at = from / nodes;  // a router; a group has chassis * routers
+  const int end = to / nodes, group = at / routers / chassis, there = end / routers / chassis;
+  // The number of a link among those of a router that has `own`, to all with other numbers.
+  const auto among = [](int own, int number) { return number < own ? number : number - 1; };
+  const auto to_router = [&](int number) {
+    const int own = at % routers;
+    if (own == number) return;
+    links.push_back(first_[1] + at * (routers - 1) + among(own, number));
+    at += number - own;
+  };
+  const auto to_chassis = [&](int number) {
+    const int own = at / routers % chassis;
+    if (own == number) return;
+    links.push_back(first_[2] + at * (chassis - 1) + among(own, number));
+    at += (number - own) * routers;
+  };
+  links.push_back(2 * from);
+  if (group != there) {
+    to_router(there);
+    to_chassis(0);
+    links.push_back(first_[3] + group * (dragonfly_.groups - 1) + among(group, there));
+    at = there * chassis * routers + group;
+  }
+  to_router(end % routers);
+  to_chassis(end / routers % chassis);
+  links.push_back(2 * to + 1);
 }
 
 }  // namespace tessera
