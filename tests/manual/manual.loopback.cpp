@@ -8,6 +8,7 @@
 #include <tessera/manual.hpp>
 #include <tessera/op/async.hpp>
 #include <tessera/op/compile.hpp>
+#include <tessera/program/network/timing.hpp>
 #include <tessera/run/tracing.hpp>
 #include <tessera/tessera.hpp>
 
@@ -430,6 +431,12 @@ TEST_CASE("what runs within a function is recorded with its collectives, and on 
   CHECK(all.part_at(all.entry(1).part).name.empty());
   CHECK(all.entry(1).plan->count(all_reduce) == 1);
   CHECK(all.payload_bytes(AxisSet{0}) == operators.payload_bytes());  // over data
+  // Where every process has a link of its own, all parts take as long as one.
+  const auto times = [](const Program& program) {
+    return simulate(program, Network::nodes(program.mesh.processes(), 1, {}, {}));
+  };
+  CHECK(times(all).operators[0].seconds == times(operators).seconds);
+  CHECK(times(all).seconds > times(operators).seconds);
   CHECK(all.payload_bytes(AxisSet{1}) == all.entry(1).plan->payload_bytes());
   const std::string text = explain(all);
   CHECK(text.find("manual model\n") != std::string::npos);

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include <tessera/program/network/timing.hpp>
 #include <tessera/program/trace.hpp>
 
 #include "op/compiled_parts_case.hpp"
@@ -74,6 +76,9 @@ TEST_CASE(
                                       over(Collective::exchange, AxisSet{0, 1})}))
                      .kept);
     REQUIRE_THAT(simulate(program).fault.empty());
+    // A block of 192 bytes to the other stage, and there a sum of 8 in two rounds of 4.
+    const Network network = Network::nodes(4, 1, {1000, 0}, {1000, 0});
+    REQUIRE_THAT(std::abs(simulate(program, network, {.computes = false}).seconds - 0.2) < 1e-9);
     for (int p = 0; p < 4; ++p) REQUIRE_THAT(on_process(program, p).payload_bytes() == 192);
     REQUIRE_THAT(!explain_memory(program).empty() && !explain_all(program).empty());
     REQUIRE_THAT(!simulated_trace(program).events.empty());

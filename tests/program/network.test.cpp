@@ -335,6 +335,100 @@ TEST_CASE("an operator that is under way hides others") {
   CHECK(times.exposed == doctest::Approx(2 * alone));
 }
 
+/// A part of a mesh with one axis of the program's.
+ProgramPart part_of(const std::string& name, int axis, int size, std::vector<int> places) {
+  ProgramPart part;
+  part.name = name;
+  part.mesh = {size};
+  part.places = std::move(places);
+  part.axes.push_back(axis);
+  return part;
+}
+
+TEST_CASE("operators on parts of a mesh go on where their processes stand") {
+  const auto gather = [](int processes, Index rows) {
+    const TensorDesc desc{DType::f64, {rows, 125}, Sharding{{0}, {}}};
+    ProgramEntry entry = entry_of(std::make_shared<Plan>(
+        detail::plan_reshard(desc, Sharding{{}, {}}, MeshShape{processes}, 0, PlanOptions{})));
+    return entry;
+  };
+  const auto alone = [](ProgramEntry entry, int processes) {
+    Program program;
+    program.mesh = {processes};
+    entry.part = 0;
+    program.record(entry);
+    return simulate(program, Network::nodes(processes, 1, {1e12, 0}, {1e6, 1}), {.computes = false})
+        .seconds;
+  };
+  Program stages;
+  stages.mesh = {2, 4};
+  stages.set_parts({part_of("stage=0", 1, 4, {0, 1, 2, 3, -1, -1, -1, -1}),
+                    part_of("stage=1", 1, 4, {-1, -1, -1, -1, 0, 1, 2, 3}),
+                    {}});
+  ProgramPart whole;
+  whole.mesh = {2, 4};
+  whole.places = {0, 1, 2, 3, 4, 5, 6, 7};
+  for (const int axis : {0, 1}) whole.axes.push_back(axis);
+  stages.set_parts({stages.part_at(0), stages.part_at(1), whole});
+  const ProgramEntry shorter = gather(4, 4), longer = gather(4, 400);
+  const auto on = [](ProgramEntry entry, int part) {
+    entry.part = part;
+    return entry;
+  };
+  // The stages work at once: the second takes longer, and nobody waits for the first.
+  stages.record(on(shorter, 0));
+  stages.record(on(longer, 1));
+  const Network network = Network::nodes(8, 1, {1e12, 0}, {1e6, 1});
+  NetworkTimes times = simulate(stages, network, {.computes = false});
+  CHECK(times.seconds == doctest::Approx(alone(longer, 4)));
+  CHECK(times.exposed == doctest::Approx(alone(shorter, 4)));
+  CHECK(times.operators[0].seconds == doctest::Approx(alone(shorter, 4)));
+  CHECK(times.link.find("host 0") == std::string::npos);  // of stage 1
+  // A move of all processes begins when the later stage has ended.
+  const TensorDesc desc{DType::f64, {8, 125}, Sharding{{0, 1}, {}}};
+  const ProgramEntry move = entry_of(std::make_shared<Plan>(
+      detail::plan_reshard(desc, Sharding{{1}, {}}, stages.mesh, 0, PlanOptions{})));
+  Program moves;
+  moves.mesh = stages.mesh;
+  moves.record(move);
+  stages.record(on(move, 2));
+  CHECK(simulate(stages, network, {.computes = false}).seconds ==
+        doctest::Approx(alone(longer, 4) + simulate(moves, network, {.computes = false}).seconds));
+}
+
+TEST_CASE("of manual functions all parts run at once, and share links") {
+  // A gather over an axis of the mesh, and the same in a manual function over the other axis.
+  for (const int axis : {0, 1}) {
+    const MeshShape mesh{4, 4};
+    const TensorDesc desc{DType::f64, {16, 125}, Sharding{{axis}, {}}},
+        within{DType::f64, {16, 125}, Sharding{{0}, {}}};
+    const auto plan = [](const TensorDesc& from, const MeshShape& of) {
+      return entry_of(std::make_shared<Plan>(
+          detail::plan_reshard(from, Sharding{{}, {}}, of, 0, PlanOptions{})));
+    };
+    Program automatic, manual;
+    automatic.mesh = manual.mesh = mesh;
+    automatic.record(plan(desc, mesh));
+    std::vector<int> places;
+    for (int p = 0; p < 16; ++p) places.push_back(mesh.coordinates(p)[axis]);
+    manual.set_parts({part_of("manual", axis, 4, places)});
+    manual.record(plan(within, {4}));
+    for (const Network& network :
+         {Network::torus({16}, link), Network::fat_tree({4, 4}, {1, 1}, link)}) {
+      // The mesh on the places in its own order, and turned.
+      for (const AxisList& order : {AxisList{0, 1}, AxisList{1, 0}}) {
+        NetworkOptions options{.computes = false};
+        options.machine.order.axes = order;
+        const NetworkTimes a = simulate(automatic, network, options),
+                           m = simulate(manual, network, options);
+        CHECK(m.seconds == a.seconds);
+        CHECK(m.link_bytes == a.link_bytes);
+        CHECK(m.seconds > 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("links and hosts that there are not are errors") {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_WITH_AS(Network::torus({4}, {nan, 0}), doctest::Contains("bytes a second"),

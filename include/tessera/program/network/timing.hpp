@@ -8,6 +8,9 @@
 ///     t.seconds;   t.exposed;   t.busiest
 ///     std::string text = explain(t);
 ///
+/// An operator on a part of the mesh takes time on the part's processes alone; in a manual function
+/// all parts carry it out at once.
+///
 /// Laws: the same whichever process's Program it is; what an operator hides that is under way
 /// costs no time. Assumes that the groups of a call set out together, that rounds of a call follow
 /// one another (program/network/rounds.hpp), and that a process's calls do, too, though several
@@ -47,8 +50,7 @@ struct NetworkOptions {
 
 /// Returns the times of a Program on a network, of which the processes 0, 1, … of the communicator
 /// take the first places. Communication: none. Throws UsageError where the network has fewer places
-/// than the Program has processes, for a Program over several parts, and where processes make
-/// different calls.
+/// than the Program has processes, and where processes make different calls.
 TESSERA_FUNCTION NetworkTimes simulate(const Program& program, const Network& network,
                                        const NetworkOptions& options = {});
 
