@@ -471,6 +471,39 @@ TEST_CASE("on a torus an all-to-all grows as the root of the processes, an all-r
   }
 }
 
+TEST_CASE(
+    "as links make collectives, rings cost the same for all members, and a link is kept full") {
+  const auto seconds = [](const Network& network, const Sharding& from, const Sharding& to,
+                          CollectiveWays ways) {
+    Program program;
+    program.mesh = {network.processes()};
+    const TensorDesc desc{DType::f64, {64, 64}, from};  // 32 KiB
+    program.record(entry_of(
+        std::make_shared<Plan>(detail::plan_reshard(desc, to, program.mesh, 0, PlanOptions{}))));
+    const NetworkTimes times = simulate(program, network, {.computes = false, .ways = ways});
+    CHECK(times.busy <= times.seconds * (1 + 1e-9));
+    return times.seconds;
+  };
+  constexpr auto libraries = CollectiveWays::libraries, links = CollectiveWays::links;
+  const Sharding rows{{0}, {}}, columns{{}, {0}}, whole{{}, {}};
+  const Sharding open = whole.with_partial(AxisSet{0}, Reduction::sum);
+  for (const int n : {4, 8, 16}) {
+    const Network ring = Network::torus({n}, {32768, 0});
+    // Each link carries all blocks but one, as often as it is gone around.
+    const double around = (n - 1.0) / n;
+    CHECK(seconds(ring, rows, whole, links) == doctest::Approx(around));
+    CHECK(seconds(ring, open, rows, links) == doctest::Approx(around));
+    CHECK(seconds(ring, open, whole, links) == doctest::Approx(2 * around));
+    // A message is 1 / n^2 of all. On a link are those of 1, 2, … n/2 - 1 processes before it, by
+    // how far they go, and on the fullest all n/2 that could go the other way, too.
+    const double moved = seconds(ring, rows, columns, links);
+    CHECK(moved == doctest::Approx((n / 2 * (n / 2 - 1) / 2 + n / 2) / (1.0 * n * n)));
+    CHECK(moved <= seconds(ring, rows, columns, libraries));
+  }
+  const Network switched = Network::nodes(6, 1, {1e12, 0}, {32768, 1});  // no power of two
+  CHECK(seconds(switched, rows, whole, links) == seconds(switched, rows, whole, libraries));
+}
+
 TEST_CASE("what does not fit a network is an error, and the slowest link is named") {
   Program program;
   program.mesh = {8, 8};

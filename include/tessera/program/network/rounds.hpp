@@ -25,19 +25,19 @@ struct RoundMessage {
 };
 
 /// Returns whether members exchange with those at a distance of 1, 2, 4, … rather than with their
-/// neighbours in a ring: where their number is a power of two.
-constexpr bool doubles(int members) { return (members & (members - 1)) == 0; }
+/// neighbours in a ring: where their number is a power of two, unless all go around `rings`.
+constexpr bool doubles(int members, bool rings) { return !rings && (members & (members - 1)) == 0; }
 
 /// Returns how many rounds a call has: each begins when those before have ended.
-constexpr int rounds_of(const Call& call) {
+constexpr int rounds_of(const Call& call, bool rings = false) {
   const int members = call.members;
   if (members < 2) return 0;
   switch (call.kind) {
     case Collective::all_gather:
     case Collective::reduce_scatter:
-      return doubles(members) ? rounds(members) : members - 1;
+      return doubles(members, rings) ? rounds(members) : members - 1;
     case Collective::all_reduce:
-      return 2 * (doubles(members) ? rounds(members) : members - 1);
+      return 2 * (doubles(members, rings) ? rounds(members) : members - 1);
     case Collective::all_to_all:
       return members - 1;
     case Collective::broadcast:
@@ -50,8 +50,8 @@ constexpr int rounds_of(const Call& call) {
 }
 
 /// Returns whether all rounds of a call are as its first: in a ring, with equal blocks.
-constexpr bool alike_rounds(const Call& call) {
-  if (doubles(call.members)) return false;
+constexpr bool alike_rounds(const Call& call, bool rings = false) {
+  if (doubles(call.members, rings)) return false;
   return call.kind == Collective::all_reduce ||
          (call.even &&
           (call.kind == Collective::all_gather || call.kind == Collective::reduce_scatter));
@@ -66,7 +66,7 @@ constexpr Index elements_of(const std::vector<Piece>& pieces, int first, int cou
 
 /// Returns what member `own` sends in a round of its collective call; not for those that go point
 /// to point. The call may be another member's that is alike.
-constexpr RoundMessage message_of(const Call& call, int own, int round) {
+constexpr RoundMessage message_of(const Call& call, int own, int round, bool rings = false) {
   const int members = call.members, next = (own + 1) % members;
   const auto bytes = [&](Index elements) {
     return static_cast<double>(elements * static_cast<Index>(size_of(call.type)));
@@ -74,26 +74,26 @@ constexpr RoundMessage message_of(const Call& call, int own, int round) {
   const int turn = rounds(members);
   switch (call.kind) {
     case Collective::all_gather: {
-      if (!doubles(members))
+      if (!doubles(members, rings))
         return {next, bytes(elements_of(call.receive, (own - round + members) % members, 1))};
       const int first = own >> round << round;
       return {own ^ 1 << round, bytes(elements_of(call.receive, first, 1 << round))};
     }
     case Collective::reduce_scatter: {
-      if (!doubles(members))
+      if (!doubles(members, rings))
         return {next, bytes(elements_of(call.send, (own - 1 - round + members) % members, 1))};
       const int distance = members >> (round + 1), to = own ^ distance;
       return {to, bytes(elements_of(call.send, to / distance * distance, distance))};
     }
     case Collective::all_reduce: {
       const double block = bytes(call.send.front().count) / members;
-      if (!doubles(members)) return {next, block};
+      if (!doubles(members, rings)) return {next, block};
       const int back = round - turn;  // of the rounds that gather, which takes the others back
       if (back < 0) return {own ^ 1 << round, block * (members >> (round + 1))};
       return {own ^ members >> (back + 1), block * (1 << back)};
     }
     case Collective::all_to_all: {
-      const int to = doubles(members) ? own ^ (round + 1) : (own + round + 1) % members;
+      const int to = doubles(members, rings) ? own ^ (round + 1) : (own + round + 1) % members;
       return {to, bytes(elements_of(call.send, to, 1))};
     }
     case Collective::broadcast: {  // a binomial tree

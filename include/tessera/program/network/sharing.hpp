@@ -44,6 +44,12 @@ class SharedLinks {
   TESSERA_FUNCTION const std::vector<double>& times_of(const std::vector<NetworkMessage>& messages,
                                                        LinkUse& use, double times = 1);
 
+  /// Takes in messages of a call that are all under way at once.
+  TESSERA_FUNCTION void add_at_once(const std::vector<NetworkMessage>& messages);
+  /// Returns the seconds of those that have been taken in, if they keep that link busy all the time
+  /// which has most to carry. Adds to `use` as above.
+  TESSERA_FUNCTION double take_at_once(LinkUse& use, double times = 1);
+
  private:
   void set_out(const std::vector<NetworkMessage>& messages, LinkUse& use, double times);
   void share();
@@ -66,6 +72,8 @@ class SharedLinks {
   std::vector<double> room_;          ///< of each link: bytes a second that no message has yet
   std::vector<int> open_;             ///< of each link: its messages that have no rate yet
   std::vector<int> in_use_;           ///< the links of the messages in going_
+  std::vector<double> load_;          ///< of each link: bytes of messages that go at once
+  double farthest_ = 0;               ///< seconds of the longest latency among these, or on a host
 };
 
 }  // namespace tessera::detail

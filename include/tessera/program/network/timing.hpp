@@ -13,7 +13,7 @@
 ///
 /// Laws: the same whichever process's Program it is; what an operator hides that is under way
 /// costs no time. Assumes that the groups of a call set out together, that rounds of a call follow
-/// one another (program/network/rounds.hpp), and that a process's calls do, too, though several
+/// one another, and that a process's calls do, too, though several
 /// are under way.
 #include <string>
 #include <vector>
@@ -40,12 +40,22 @@ struct NetworkTimes {
   double link_bytes = 0;  ///< that it carried
 };
 
+/// How the messages of collectives go.
+enum class CollectiveWays {
+  libraries,  ///< as MPI libraries send them (program/network/rounds.hpp)
+  /// As the interconnects of accelerators do, over links that are their own: all-gathers,
+  /// reduce-scatters and all-reduces around a ring of the members in their order; of an all-to-all
+  /// all messages at once, so that it takes as long as the link that has most to carry.
+  links
+};
+
 struct NetworkOptions {
   /// Whether work on a process takes time: a step what its plan says, copies and the products of a
   /// loop by `machine`; else the result is communication alone.
   bool computes = true;
   /// Give that which the plans were made for. Its `order` says how the mesh lies on the places.
   Machine machine = {};
+  CollectiveWays ways = CollectiveWays::libraries;
 };
 
 /// Returns the times of a Program on a network, of which the processes 0, 1, … of the communicator

@@ -3,7 +3,7 @@
 /// @file
 /// How long the calls of a plan take on a network, and what a process does between them.
 ///
-///     PlanTimer(network, machine, true, processes).time(plan, places, 1, use)
+///     PlanTimer(network, machine, true, false, processes).time(plan, places, 1, use)
 ///
 /// Laws: those of program/network/timing.hpp. All processes are told by their places on the
 /// network.
@@ -84,9 +84,12 @@ struct TimedPlan {
 class PlanTimer {
  public:
   /// `computes`: work takes time, by its plan and the machine.
-  PlanTimer(const Network& network, const Machine& machine, bool computes, int processes)
+  /// `links`: collectives go as those of accelerators (CollectiveWays).
+  PlanTimer(const Network& network, const Machine& machine, bool computes, bool links,
+            int processes)
       : machine_(machine),
         computes_(computes),
+        links_(links),
         shared_(network),
         ends_(static_cast<std::size_t>(processes)),
         group_at_(ends_.size()) {}
@@ -200,8 +203,9 @@ class PlanTimer {
         for (const Piece& piece : *pieces) meeting.with.back().push_back(member(piece.peer));
     });
     int rounds = 0;
-    for (const Call& call : calls.unlike()) rounds = std::max(rounds, rounds_of(call));
-    const bool alike = alike_rounds(first);
+    for (const Call& call : calls.unlike()) rounds = std::max(rounds, rounds_of(call, links_));
+    const bool alike = alike_rounds(first, links_);
+    const bool at_once = links_ && first.kind == Collective::all_to_all;
     const double times = alike ? rounds : 1;
     for (int round = 0; round < (alike ? std::min(rounds, 1) : rounds); ++round) {
       messages_.clear();
@@ -213,9 +217,13 @@ class PlanTimer {
         if (!together)
           for (const Piece& piece : call.send)
             send(piece.peer, static_cast<double>(piece.count * size_of(call.type)));
-        else if (const RoundMessage m = message_of(call, calls.own(p), round); m.to >= 0)
+        else if (const RoundMessage m = message_of(call, calls.own(p), round, links_); m.to >= 0)
           send(m.to, m.bytes);
       });
+      if (at_once) {
+        shared_.add_at_once(messages_);
+        continue;
+      }
       const std::vector<double>& took = shared_.times_of(messages_, use, times * runs);
       // A round of a group ends with its last message; point to point each waits for its own.
       for (std::size_t m = 0; m < messages_.size(); ++m)
@@ -227,12 +235,13 @@ class PlanTimer {
         meeting.seconds[i] += times * end_of(meeting.group[i]);
       for (const int group : meeting.group) end_of(group) = 0;
     }
+    if (at_once) meeting.seconds.assign(places.size(), shared_.take_at_once(use, runs));
     return meeting;
   }
   double& end_of(int group) { return ends_[static_cast<std::size_t>(group)]; }
 
   const Machine& machine_;
-  bool computes_;
+  bool computes_, links_;
   SharedLinks shared_;
   std::vector<NetworkMessage> messages_;
   std::vector<double> ends_;   ///< of a group's round, at the place that stands for the group

@@ -8,6 +8,7 @@
 /// Laws: those of program/network/sharing.hpp.
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
@@ -72,6 +73,34 @@ TESSERA_FUNCTION const std::vector<double>& SharedLinks::times_of(
     going_.resize(still);
   }
   return seconds_;
+}
+
+TESSERA_FUNCTION void SharedLinks::add_at_once(const std::vector<NetworkMessage>& messages) {
+  load_.resize(room_.size());
+  for (const NetworkMessage& message : messages) {
+    links_.clear();
+    network_.add_route(network_.host_of(message.from), network_.host_of(message.to), links_);
+    double seconds = 0;
+    for (const int link : links_) {
+      seconds += network_.link(link).seconds;
+      at(load_, link) += message.bytes;
+    }
+    const NetworkLink& inside = network_.inside();
+    if (links_.empty()) seconds = inside.seconds + message.bytes / inside.bytes_per_second;
+    farthest_ = std::max(farthest_, seconds);
+  }
+}
+
+TESSERA_FUNCTION double SharedLinks::take_at_once(LinkUse& use, double times) {
+  double fullest = 0;
+  for (std::size_t l = 0; l < load_.size(); ++l) {
+    const double busy = load_[l] / network_.link(static_cast<int>(l)).bytes_per_second;
+    use.seconds[l] += times * busy;
+    use.bytes[l] += times * load_[l];
+    fullest = std::max(fullest, busy);
+  }
+  load_.clear();
+  return std::exchange(farthest_, 0) + fullest;
 }
 
 /// Gives every message on its way a rate: fills the links in turn whose share for each message is

@@ -32,7 +32,8 @@ class NetworkRun {
   NetworkRun(const Program& program, const Network& network, const NetworkOptions& options)
       : program_(program),
         network_(network),
-        timer_(network, options.machine, options.computes, program.mesh.processes()),
+        timer_(network, options.machine, options.computes, options.ways == CollectiveWays::links,
+               program.mesh.processes()),
         clocks_(static_cast<std::size_t>(program.mesh.processes())),
         waited_(clocks_.size()),
         busy_(clocks_.size()),
