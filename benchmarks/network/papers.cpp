@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// @file
+/// What GShard and the paper on weight-update sharding measured on TPU v3 pods, beside what
+/// simulate(program, network) says of the same programs on such a pod, as its makers describe it:
+/// a table of rows with the likely reason of each difference.
+///
+///     papers [--json FILE] [NAME ...]        // those rows whose name contains a NAME
+///
+/// All work is at the machine's peak, and links are always full where they have something to carry:
+/// a roofline. FILE is for benchmarks/network/draw.py.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <tessera/grad.hpp>
+#include <tessera/plan/op/move/reshard.hpp>
+#include <tessera/program/network/timing.hpp>
+#include <tessera/program/peak.hpp>
+#include <tessera/tessera.hpp>
+
+#include "nn/gshard_models.hpp"
+#include "support/weight_tables.hpp"
+
+namespace {
+using namespace gshard;
+
+/// A Machine counts whole picoseconds, and a core of a TPU does 61 operations in one: here all
+/// times are a thousand times as long.
+constexpr double finer = 1000;
+double milliseconds(double simulated) { return 1e3 * simulated / finer; }
+
+/// A core of TPU v3: half of a chip, which does 123e12 operations a second in bfloat16 and has
+/// memory at 900 GB/s (cloud.google.com/tpu/docs/v3).
+constexpr double core_flops = 123e12 / 2, core_memory = 900e9 / 2;
+/// A link of its torus, each way (Jouppi et al., "TPU v4: An Optically Reconfigurable
+/// Supercomputer", 2023, table 4). Its latency is not published: none is counted.
+constexpr double link_bytes = 70e9;
+
+Machine tpu_v3() {
+  const auto picoseconds = [](double seconds) {
+    return static_cast<std::int64_t>(finer * 1e12 * seconds + 0.5);
+  };
+  Machine machine;
+  machine.kiloflop_ps_f32 = machine.kiloflop_ps_f64 = picoseconds(1000 / core_flops);
+  machine.copy_ps_per_kib = picoseconds(2 * 1024 / core_memory);  // read and written
+  machine.payload_ps_per_kib = picoseconds(1024 / link_bytes);
+  machine.message_ps = 1;
+  return machine;
+}
+/// A slice of a pod of 32 x 32 chips.
+Network slice(int cores) {
+  std::vector<int> sides{1, 1};
+  while (sides[0] * sides[1] < cores / 2) (sides[0] > sides[1] ? sides[1] : sides[0]) *= 2;
+  return Network::torus(sides, {link_bytes / finer, 0}, 2, {core_memory / finer, 0});
+}
+NetworkTimes times_of(const Program& program, bool computes = true) {
+  return simulate(program, slice(program.mesh.processes()),
+                  {.computes = computes, .machine = tpu_v3(), .ways = CollectiveWays::links});
+}
+ProcessMesh<Grid> cores_of(int cores) {
+  return dry_mesh<Grid>(sizes<Grid>(cores, 1), 0, {.machine = tpu_v3()});
+}
+
+/// Milliseconds of a move of a tensor over all cores.
+double moved(int cores, const Extents& extents, const Sharding& from, const Sharding& to) {
+  Program program;
+  program.mesh = {cores};
+  PlanOptions options;
+  options.machine = tpu_v3();
+  ProgramEntry entry;
+  entry.plan = std::make_shared<Plan>(
+      detail::plan_reshard({DType::f32, extents, from}, to, program.mesh, 0, options));
+  program.record(entry);
+  return milliseconds(times_of(program, false).seconds);
+}
+
+struct Row {
+  std::string name;
+  double model, paper;  ///< paper 0: it prints no number
+  std::string unit, reason;
+};
+class Table {
+ public:
+  explicit Table(std::vector<std::string> wanted) : wanted_(std::move(wanted)) {}
+  bool wants(const std::string& name) const {
+    for (const std::string& word : wanted_)
+      if (name.find(word) != std::string::npos) return true;
+    return wanted_.empty();
+  }
+  void add(Row row) {
+    const std::string paper = row.paper == 0 ? "" : fmt::format("{:.4g}", row.paper),
+                      off = row.paper == 0
+                                ? ""
+                                : fmt::format("{:+.0f} %", 100 * (row.model / row.paper - 1));
+    fmt::print("| {} | {:.4g} {} | {} | {} | {} |\n", row.name, row.model, row.unit, paper, off,
+               row.reason);
+    std::fflush(stdout);
+    rows_.push_back(std::move(row));
+  }
+  void write(const std::string& file) const {
+    std::ofstream out(file);
+    out << fmt::format("{{\"context\": {{\"commit\": \"{}\"}}, \"rows\": [", TESSERA_BENCH_COMMIT);
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      out << fmt::format(
+          "{}\n  {{\"name\": \"{}\", \"model\": {:.6g}, \"paper\": {:.6g}, \"unit\": \"{}\"}}",
+          i == 0 ? "" : ",", rows_[i].name, rows_[i].model, rows_[i].paper, rows_[i].unit);
+    out << "\n]}\n";
+    if (!out) throw FileError(file + " cannot be written; name a folder that there is");
+  }
+
+ private:
+  std::vector<std::string> wanted_;
+  std::vector<Row> rows_;
+};
+
+/// GShard, figure 9: an all-reduce and an all-to-all of as much on each core.
+void collectives(Table& table) {
+  const Sharding rows{{0}, {}, {}}, columns{{}, {0}, {}}, whole{{}, {}, {}};
+  double first[2] = {}, last[2] = {};
+  for (int cores = 16; cores <= 2048; cores *= 2) {
+    const Index n = cores;
+    last[0] = moved(cores, {16, 16, 8192}, whole.with_partial({0}, Reduction::sum), whole);
+    last[1] = moved(cores, {n, n, (Index{2} << 20) / n}, rows, columns);
+    if (cores == 16) first[0] = last[0], first[1] = last[1];
+    table.add(
+        {fmt::format("figure 9, all-reduce of 8 MiB, {} cores", cores), last[0], 0, "ms", ""});
+    table.add(
+        {fmt::format("figure 9, all-to-all of 8 MiB, {} cores", cores), last[1], 0, "ms", ""});
+  }
+  table.add({"figure 9, all-reduce, 2,048 cores over 16", last[0] / first[0], 1, "times",
+             "a ring sends 2 (n - 1) / n of the data"});
+  table.add({"figure 9, all-to-all, 2,048 cores over 16", last[1] / first[1], 9, "times",
+             "what goes half around a ring goes one way here; split over both it would be 8"});
+}
+
+/// GShard, figure 8: forwards through a Transformer layer and one of experts, 2,048 tokens a core.
+struct Layers {
+  double all = 0, moves = 0;  ///< milliseconds; moves: dispatch and combine between cores
+};
+Layers layers_on(Table& table, int cores) {
+  using U = On<float>;
+  const auto mesh = cores_of(cores);
+  Parameters<Grid> make(mesh, 1);
+  const Sizes sizes{.layers = 2, .experts = cores};
+  const auto dense = Block<U>::like(make, sizes, false, false),
+             mixed = Block<U>::like(make, sizes, false, true);
+  const auto x = zeros<Activations<U>>(mesh, {cores * 16, 128, sizes.embed});
+  Recording recording(mesh);
+  (void)after(mixed, after(dense, x));
+  const Program program = recording.take();
+  const NetworkTimes times = times_of(program);
+  Layers made{milliseconds(times.seconds), milliseconds(times.exposed)};
+  double gating = 0, experts = 0, local = 0;
+  for (int i = 0; i < program.size(); ++i) {
+    const NetworkTimes::Operator& one = times.operators[static_cast<std::size_t>(i)];
+    const std::string layer = program.layer_path(program.entry(i).layer);
+    if (layer.empty()) continue;
+    (layer == "gating"    ? gating
+     : layer == "experts" ? experts
+                          : local) += milliseconds(one.seconds - one.exposed);
+  }
+  const auto row = [&](const char* what, double part) {
+    table.add({fmt::format("figure 8, {} cores, {}", cores, what), part, 0, "ms", ""});
+  };
+  row("between cores", made.moves);
+  row("gate", gating);
+  row("to buffers and back", local);
+  row("experts", experts);
+  row("Transformer layer and attention", made.all - made.moves - gating - local - experts);
+  return made;
+}
+void layers(Table& table) {
+  const Layers few = layers_on(table, 128);
+  for (const int cores : {256, 512, 1024}) (void)layers_on(table, cores);
+  const Layers many = layers_on(table, 2048);
+  table.add({"figure 8, dispatch and combine, 128 cores", 100 * few.moves / few.all, 16, "%", ""});
+  table.add({"figure 8, dispatch and combine, 2,048 cores", 100 * many.moves / many.all, 36, "%",
+             "the paper's other work grows too: one-hot products, sums along tokens"});
+  table.add({"figure 8, dispatch and combine, 2,048 over 128", many.moves / few.moves, 3.75,
+             "times", "what goes half around a ring goes one way here, as in figure 9"});
+  table.add({"figure 8, both layers, 2,048 over 128", many.all / few.all, 1.7, "times",
+             "the same; gating is at peak here, and sequential there"});
+}
+
+/// A step of GShard's training: in float, with Adafactor.
+Program step(int cores, Index layers, Index tokens) {
+  using U = On<float>;
+  const auto mesh = cores_of(cores);
+  Recording recording(mesh);
+  Parameters<Grid> make(mesh, 1);
+  auto model = Translator<U>::like(make, {.layers = layers, .experts = cores});
+  Optimizer<Adafactor> optimizer(Adafactor{}, model);
+  const auto text = zeros<Texts<U>>(mesh, {cores * (tokens / 128), 128});
+  const std::vector<Recompute> again(static_cast<std::size_t>(layers));
+  const auto run = optimizer.value_and_grad([&](const Translator<U>& w) {
+    return mean(cross_entropy(translate(w, text, text, again), text));
+  })(model);
+  optimizer.step(model, run.gradient);
+  return recording.take();
+}
+
+/// GShard, table 3, and a row of the blog's table.
+void steps(Table& table) {
+  struct Case {
+    int cores;
+    Index batch;           ///< tokens
+    double shallow, deep;  ///< the paper's steps a second with 12 and with 36 layers
+  };
+  struct Seconds {
+    double all, products;  ///< products: of operations alone, at peak
+  };
+  const auto seconds_of = [](const Program& program) {
+    return Seconds{times_of(program).seconds / finer,
+                   static_cast<double>(program.flops()) / core_flops};
+  };
+  for (const Case& one : {Case{128, 1 << 20, 2.16, 0.67}, Case{512, 1 << 20, 3.28, 1.05},
+                          Case{2048, 4 << 20, 2.15, 0.72}}) {
+    const Index tokens = one.batch / one.cores;
+    const Seconds shallow = seconds_of(step(one.cores, 12, tokens)),
+                  deep = seconds_of(step(one.cores, 36, tokens));
+    const std::string experts = fmt::format("table 3, {} experts, ", one.cores);
+    for (const bool all : {true, false}) {
+      const char* reason =
+          all ? "copies are counted that a compiler leaves out; no latency; none runs again"
+              : "of the products' peak the paper has what is left";
+      const char* what = all ? "" : ", products alone";
+      table.add({experts + "12 layers" + what, 1 / (all ? shallow.all : shallow.products),
+                 one.shallow, "/s", reason});
+      table.add({experts + "36 layers" + what, 1 / (all ? deep.all : deep.products), one.deep, "/s",
+                 reason});
+    }
+    table.add({experts + "12 layers over 36", deep.all / shallow.all, one.shallow / one.deep,
+               "times", "a part of the paper's 36 layers runs again"});
+  }
+  const Seconds deep = seconds_of(step(2048, 32, 2048));
+  table.add({"blog, GShard-M4, 2048 experts, 32 layers, of peak", 100 * deep.products / deep.all,
+             46.8, "%", "what is lost here are moves and copies alone"});
+}
+
+/// GShard, figure 7: the most memory that a step takes, with 2,048 tokens of source and of target.
+void memory(Table& table) {
+  for (const Index layers : {12, 36}) {
+    double few = 0, gib = 0;
+    for (const int cores : {128, 512, 2048}) {
+      gib = static_cast<double>(peak_over_processes(step(cores, layers, 2048))) /
+            static_cast<double>(Index{1} << 30);
+      table.add({fmt::format("figure 7, {} experts, {} layers", cores, layers), gib, 0, "GiB", ""});
+      if (cores == 128) few = gib;
+    }
+    table.add({fmt::format("figure 7, {} layers, 2,048 experts over 128", layers), gib / few, 1,
+               "times", "gates, which each core has whole, grow with experts"});
+  }
+}
+
+/// The paper on weight-update sharding, section 6.1: what a step saves where each core updates its
+/// share of the weights. Both ways reduce gradients and, in shares, gather weights.
+void updates(Table& table) {
+  const auto saved = [](const std::vector<Extents>& shapes, Index state, int cores, double* moves) {
+    Index elements = 0;
+    for (const Extents& shape : shapes) elements += volume(shape);
+    const Sharding whole{{}}, shares{{0}};
+    const Extents line{ceil_div(elements, cores) * cores};
+    const double reduced = moved(cores, line, whole.with_partial({0}, Reduction::sum), whole),
+                 scattered = moved(cores, line, whole.with_partial({0}, Reduction::sum), shares),
+                 gathered = moved(cores, line, shares, whole);
+    // A weight, its gradient and state are read, the weight and its state written.
+    const double all = 1e3 * static_cast<double>((3 * 4 + 2 * state) * elements) / core_memory;
+    if (moves != nullptr) *moves = reduced;
+    return all + reduced - (all / cores + scattered + gathered);
+  };
+  double moves = 0;
+  const double transformer = saved(tessera_bench::transformer_big(), 8, 2048, &moves);
+  table.add({"section 6.1, Transformer on 2,048 cores, saved", transformer, 46.5 - 25.6, "ms",
+             "memory at its peak rate here; there 63 % of it would do"});
+  table.add({"section 6.1, Transformer on 2,048 cores, a step of 46.5 ms", 46.5 - transformer, 25.6,
+             "ms", "the same"});
+  const double resnet = saved(tessera_bench::resnet_50(), 4, 2048, &moves);
+  // 16 images a core; 3.8e9 products an image (He et al., table 1), as many twice on the way back.
+  const double products = 1e3 * 16 * 3 * 2 * 3.8e9 / core_flops;
+  const double step = products + moves + 1e3 * static_cast<double>(20 * 25557032) / core_memory;
+  table.add({"section 6.1, ResNet-50 on 2,048 cores, saved of a step", 100 * resnet / step, 6, "%",
+             "products at peak rate make the rest of the step short"});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc), wanted;
+  std::string file;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i] == "--json" && i + 1 < words.size())
+      file = words[++i];
+    else
+      wanted.push_back(words[i]);
+  try {
+    Table table(wanted);
+    fmt::print("| | model | paper | difference | likely reason |\n|---|---|---|---|---|\n");
+    if (table.wants("figure 9")) collectives(table);
+    if (table.wants("figure 8")) layers(table);
+    if (table.wants("figure 7")) memory(table);
+    if (table.wants("table 3")) steps(table);
+    if (table.wants("section 6.1")) updates(table);
+    if (!file.empty()) table.write(file);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
