@@ -26,7 +26,9 @@ struct RoundMessage {
 
 /// Returns whether members exchange with those at a distance of 1, 2, 4, … rather than with their
 /// neighbours in a ring: where their number is a power of two, unless all go around `rings`.
-constexpr bool doubles(int members, bool rings) { return !rings && (members & (members - 1)) == 0; }
+constexpr bool doubles(int members, bool rings = false) {
+  return !rings && (members & (members - 1)) == 0;
+}
 
 /// Returns how many rounds a call has: each begins when those before have ended.
 constexpr int rounds_of(const Call& call, bool rings = false) {
@@ -64,36 +66,51 @@ constexpr Index elements_of(const std::vector<Piece>& pieces, int first, int cou
   return all;
 }
 
+/// Returns what member `own` sends in a round of a call that goes around a ring: to the next one,
+/// or backwards.
+constexpr RoundMessage ring_message_of(const Call& call, int own, int round,
+                                       bool backwards = false) {
+  const int members = call.members;
+  const auto before = [&](int steps) {
+    return (own + (backwards ? steps : members - steps)) % members;
+  };
+  const int next = before(members - 1);
+  const auto size = static_cast<double>(size_of(call.type));
+  if (call.kind == Collective::all_gather)
+    return {next, size * static_cast<double>(elements_of(call.receive, before(round), 1))};
+  if (call.kind == Collective::reduce_scatter)
+    return {next, size * static_cast<double>(elements_of(call.send, before(1 + round), 1))};
+  return {next, size * static_cast<double>(call.send.front().count) / members};
+}
+
 /// Returns what member `own` sends in a round of its collective call; not for those that go point
 /// to point. The call may be another member's that is alike.
-constexpr RoundMessage message_of(const Call& call, int own, int round, bool rings = false) {
-  const int members = call.members, next = (own + 1) % members;
+constexpr RoundMessage message_of(const Call& call, int own, int round) {
+  const int members = call.members;
   const auto bytes = [&](Index elements) {
     return static_cast<double>(elements * static_cast<Index>(size_of(call.type)));
   };
   const int turn = rounds(members);
   switch (call.kind) {
     case Collective::all_gather: {
-      if (!doubles(members, rings))
-        return {next, bytes(elements_of(call.receive, (own - round + members) % members, 1))};
+      if (!doubles(members)) return ring_message_of(call, own, round);
       const int first = own >> round << round;
       return {own ^ 1 << round, bytes(elements_of(call.receive, first, 1 << round))};
     }
     case Collective::reduce_scatter: {
-      if (!doubles(members, rings))
-        return {next, bytes(elements_of(call.send, (own - 1 - round + members) % members, 1))};
+      if (!doubles(members)) return ring_message_of(call, own, round);
       const int distance = members >> (round + 1), to = own ^ distance;
       return {to, bytes(elements_of(call.send, to / distance * distance, distance))};
     }
     case Collective::all_reduce: {
+      if (!doubles(members)) return ring_message_of(call, own, round);
       const double block = bytes(call.send.front().count) / members;
-      if (!doubles(members, rings)) return {next, block};
       const int back = round - turn;  // of the rounds that gather, which takes the others back
       if (back < 0) return {own ^ 1 << round, block * (members >> (round + 1))};
       return {own ^ members >> (back + 1), block * (1 << back)};
     }
     case Collective::all_to_all: {
-      const int to = doubles(members, rings) ? own ^ (round + 1) : (own + round + 1) % members;
+      const int to = doubles(members) ? own ^ (round + 1) : (own + round + 1) % members;
       return {to, bytes(elements_of(call.send, to, 1))};
     }
     case Collective::broadcast: {  // a binomial tree

@@ -44,8 +44,9 @@ struct NetworkTimes {
 enum class CollectiveWays {
   libraries,  ///< as MPI libraries send them (program/network/rounds.hpp)
   /// As the interconnects of accelerators do, over links that are their own: all-gathers,
-  /// reduce-scatters and all-reduces around a ring of the members in their order; of an all-to-all
-  /// all messages at once, so that it takes as long as the link that has most to carry.
+  /// reduce-scatters and all-reduces around a ring of the members in their order, half of it each
+  /// way; of an all-to-all all messages at once, so that it takes as long as the link that has most
+  /// to carry.
   links
 };
 

@@ -206,6 +206,7 @@ class PlanTimer {
     for (const Call& call : calls.unlike()) rounds = std::max(rounds, rounds_of(call, links_));
     const bool alike = alike_rounds(first, links_);
     const bool at_once = links_ && first.kind == Collective::all_to_all;
+    const bool rings = links_ && (first.kind == Collective::all_gather || reduces(first.kind));
     const double times = alike ? rounds : 1;
     for (int round = 0; round < (alike ? std::min(rounds, 1) : rounds); ++round) {
       messages_.clear();
@@ -217,7 +218,12 @@ class PlanTimer {
         if (!together)
           for (const Piece& piece : call.send)
             send(piece.peer, static_cast<double>(piece.count * size_of(call.type)));
-        else if (const RoundMessage m = message_of(call, calls.own(p), round, links_); m.to >= 0)
+        else if (rings)  // half of it each way
+          for (const bool backwards : {false, true}) {
+            const RoundMessage m = ring_message_of(call, calls.own(p), round, backwards);
+            send(m.to, m.bytes / 2);
+          }
+        else if (const RoundMessage m = message_of(call, calls.own(p), round); m.to >= 0)
           send(m.to, m.bytes);
       });
       if (at_once) {
