@@ -10,7 +10,6 @@
 ///
 /// Laws: each process reads its own blocks of the weights, whichever the rules and the mesh.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -19,6 +18,8 @@
 #include <tessera/io/checkpoint.hpp>
 #include <tessera/nn.hpp>
 #include <tessera/tessera.hpp>
+
+#include "../support/facts_of_weights.hpp"
 
 namespace protein_encoder {
 
@@ -79,43 +80,13 @@ struct Kind {
   Vocabulary vocabulary;
 };
 
-namespace detail {
-/// The facts of a file, as numbers.
-class Facts {
- public:
-  Facts(const std::string& path, const CheckpointFacts& facts) : path_(path), facts_(facts) {}
-  const std::string& text(const std::string& key) const {
-    const auto said = facts_.find(key);
-    if (said == facts_.end()) refuse(key, "nothing");
-    return said->second;
-  }
-  template <class N> N number(const std::string& key) const {
-    const std::string& said = text(key);
-    N value{};
-    const char* const end = said.data() + said.size();
-    if (const auto read = std::from_chars(said.data(), end, value);
-        read.ec != std::errc{} || read.ptr != end)
-      refuse(key, "\"" + said + "\"");
-    return value;
-  }
-
- private:
-  [[noreturn]] void refuse(const std::string& key, const std::string& said) const {
-    throw UsageError(
-        "--weights: " + path_ + " says " + said + " of its \"" + key +
-        "\"; give a file of letters that examples/protein_encoder/fetch.py has made, such as "
-        "antiberty's");
-  }
-  std::string path_;
-  const CheckpointFacts& facts_;
-};
-}  // namespace detail
-
 /// Returns what a file says of its encoder, read by this process alone. Throws FileError for a file
 /// of another format, UsageError for one that says too little.
 inline Kind kind_of(const std::string& path) {
   const SafetensorsHeader header = read_checkpoint_header(path);
-  const detail::Facts facts(path, header.metadata);
+  const support::Facts facts(path, header.metadata,
+                             "a file of letters that examples/protein_encoder/fetch.py has made, "
+                             "such as antiberty's");
   const auto size = [&](const char* key) { return facts.number<Index>(key); };
   Kind kind{path, facts.text("source"), {}, {}, Vocabulary(facts.text("words"))};
   kind.sizes = {.vocabulary = size("vocabulary"),

@@ -10,19 +10,17 @@
 /// multiple of 8, and what is shorter ends with the padding's id.
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../support/sequences.hpp"
 #include "model.hpp"
 
 namespace protein_encoder {
 
-struct Sequence {
-  std::string name, letters;
-};
+using support::Sequence;
 
 /// Two antibodies' chains and what a part of them may look like, with letters that are to be found.
 inline const std::vector<Sequence> some_antibodies{
@@ -43,35 +41,11 @@ inline const std::vector<Sequence> some_antibodies{
      "GSGTDFTLKISRVEAEDLGVYFCSQST"
      "HVPYTFGG__KLEIK"}};
 
-/// Returns the sequences of a text: FASTA, where a line begins with '>', else one a line. Letters
-/// become large. Throws UsageError for a file that cannot be read or has none.
+/// Returns the sequences of a file, in large letters (support::read_sequences).
 inline std::vector<Sequence> read_sequences(const std::string& path) {
-  std::ifstream file(path);
-  if (!file)
-    throw UsageError("--sequences: " + path +
-                     " cannot be read; give a file of lines of letters, or FASTA");
-  std::vector<Sequence> all;
-  bool fasta = false;
-  for (std::string line; std::getline(file, line);) {
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
-    if (line.empty()) continue;
-    if (line[0] == '>') {
-      fasta = true;
-      all.push_back({line.substr(1), {}});
-      continue;
-    }
-    for (char& c : line) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    if (fasta)
-      all.back().letters += line;
-    else
-      all.push_back({"line " + std::to_string(all.size() + 1), line});
-  }
-  if (all.empty())
-    throw UsageError("--sequences: " + path + " has no sequence; give a file with at least one");
-  for (const Sequence& one : all)
-    if (one.letters.empty())
-      throw UsageError("--sequences: " + path + " has no letters after >" + one.name +
-                       "; give at least one for each name");
+  std::vector<Sequence> all = support::read_sequences("--sequences", path);
+  for (Sequence& one : all)
+    for (char& c : one.letters) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return all;
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What a file of weights says of its model beside the tensors.
+///
+///     const Facts facts(path, read_checkpoint_header(path).metadata, "a file that fetch.py has made");
+///     const Index heads = facts.number<Index>("heads");
+#include <charconv>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <tessera/base/error.hpp>
+#include <tessera/io/checkpoint.hpp>
+
+namespace support {
+
+/// The facts of a file, as texts and numbers. Throws UsageError for one that is not there, or no
+/// number, and says what to give in its place.
+class Facts {
+ public:
+  Facts(std::string path, tessera::CheckpointFacts facts, std::string give)
+      : path_(std::move(path)), facts_(std::move(facts)), give_(std::move(give)) {}
+  const std::string& text(const std::string& key) const {
+    const auto said = facts_.find(key);
+    if (said == facts_.end()) refuse(key, "nothing");
+    return said->second;
+  }
+  template <class N> N number(const std::string& key) const {
+    const std::string& said = text(key);
+    N value{};
+    const char* const end = said.data() + said.size();
+    if (const auto read = std::from_chars(said.data(), end, value);
+        read.ec != std::errc{} || read.ptr != end)
+      refuse(key, "\"" + said + "\"");
+    return value;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& key, const std::string& said) const {
+    throw tessera::UsageError("--weights: " + path_ + " says " + said + " of its \"" + key +
+                              "\"; give " + give_);
+  }
+  std::string path_;
+  tessera::CheckpointFacts facts_;
+  std::string give_;
+};
+
+}  // namespace support
