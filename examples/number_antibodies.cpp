@@ -11,15 +11,15 @@
 //   chains.fasta --out numbers.csv
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
-#include <numeric>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <tessera/comm/complaint.hpp>
-#include <tessera/nn/parameter_table.hpp>
 
 #include "number_antibodies/flags.hpp"
 #include "number_antibodies/model.hpp"

@@ -9,14 +9,10 @@
 /// IMGT's order.
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <fstream>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
-
-#include <tessera/base/error.hpp>
 
 #include "numbering.hpp"
 
