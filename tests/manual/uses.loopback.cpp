@@ -59,22 +59,26 @@ std::string unlike(const F& f, const G& g, const A&... x) {
   return text;
 }
 
-/// Attention whose keys and values travel around the axis `model`, a step for each block.
+/// The scores of queries and the keys that have travelled `step` processes.
 template <class Q, class K, class I>
-auto ring_attention(const Q& q, const K& keys, const K& values, const I& places, bool causal) {
+auto ring_scores(const Q& q, const K& block, const I& places, int step, bool causal) {
   const int steps = axis_size<model>(q);
   const auto n = static_cast<std::int64_t>(q.extent(1));
   const auto own = axis_index<model>(q);
+  const auto s = einsum<"bqgrd,bkgd->bgrqk">(q, block);
+  const auto from = own - static_cast<std::int64_t>(step);
+  const auto source = where(less(from, 0), from + static_cast<std::int64_t>(steps), from);
+  const auto seen =
+      less_equal(expand_dims<0>(places + source * n), expand_dims<1>(places + own * n));
+  return causal ? where(seen, s, -1e300) : s;
+}
+/// Attention whose keys and values travel around the axis `model`, a step for each block; and the
+/// logarithm of each row's sum of exponentials.
+template <class Q, class K, class I>
+auto ring_attention(const Q& q, const K& keys, const K& values, const I& places, bool causal) {
+  const int steps = axis_size<model>(q);
   auto k = keys, v = values;
-  const auto scores = [&](const auto& block, int step) {
-    const auto s = einsum<"bqgrd,bkgd->bgrqk">(q, block);
-    const auto from = own - static_cast<std::int64_t>(step);
-    const auto source = where(less(from, 0), from + static_cast<std::int64_t>(steps), from);
-    const auto seen =
-        less_equal(expand_dims<0>(places + source * n), expand_dims<1>(places + own * n));
-    return causal ? where(seen, s, -1e300) : s;
-  };
-  auto s = scores(k, 0);
+  auto s = ring_scores(q, k, places, 0, causal);
   auto most = stop_gradient(reduce<Max, "bgrqk->bgrq">(s));
   auto weights = exp(s - expand_dims<4>(most));
   auto total = sum<"bgrqk->bgrq">(weights);
@@ -82,7 +86,7 @@ auto ring_attention(const Q& q, const K& keys, const K& values, const I& places,
   for (int step = 1; step < steps; ++step) {
     k = permute_over<model, Shift<1>>(k);
     v = permute_over<model, Shift<1>>(v);
-    s = scores(k, step);
+    s = ring_scores(q, k, places, step, causal);
     const auto greater = maximum(most, stop_gradient(reduce<Max, "bgrqk->bgrq">(s)));
     const auto kept = exp(most - greater);
     weights = exp(s - expand_dims<4>(greater));
@@ -90,7 +94,37 @@ auto ring_attention(const Q& q, const K& keys, const K& values, const I& places,
     heads = heads * expand_dims<4>(kept) + einsum<"bgrqk,bkgd->bgrqd">(weights, v);
     most = greater;
   }
-  return transpose<"bgrqd->bqgrd">(heads / expand_dims<4>(total));
+  return std::tuple(transpose<"bgrqd->bqgrd">(heads / expand_dims<4>(total)), most + log(total));
+}
+/// The same, of whose steps nothing is kept: on the way back keys and values travel once more,
+/// beside their gradients, which come home.
+template <class Q, class K, class I>
+auto ring_attention_again(const Q& q, const K& keys, const K& values, const I& places,
+                          bool causal) {
+  return custom_gradient(
+      [&](const Q& a, const K& k, const K& v) {
+        const auto [y, sums] = ring_attention(a, k, v, places, causal);
+        return with_saved(Q(y), a, k, v, Q(y), sums);
+      },
+      [places, causal](const Q& dy, const Q& a, const K& own_keys, const K& own_values, const Q& y,
+                       const auto& sums) {
+        const int steps = axis_size<model>(a);
+        const auto d = transpose<"bqgrd->bgrqd">(dy);
+        const auto along = sum<"bqgrd->bgrq">(dy * y);
+        auto k = own_keys, v = own_values;
+        Q by_q = a * 0.0;
+        K by_k = k * 0.0, by_v = v * 0.0;
+        for (int step = 0; step < steps; ++step) {
+          const auto p = exp(ring_scores(a, k, places, step, causal) - expand_dims<4>(sums));
+          const auto ds = p * (einsum<"bgrqd,bkgd->bgrqk">(d, v) - expand_dims<4>(along));
+          by_v = by_v + einsum<"bgrqk,bgrqd->bkgd">(p, d);
+          by_q = by_q + einsum<"bgrqk,bkgd->bqgrd">(ds, k);
+          by_k = by_k + einsum<"bgrqk,bqgrd->bkgd">(ds, a);
+          for (K* travels : {&k, &v, &by_k, &by_v})
+            *travels = permute_over<model, Shift<1>>(*travels);
+        }
+        return std::tuple(by_q, by_k, by_v);
+      })(q, keys, values);
 }
 }  // namespace
 
@@ -107,7 +141,13 @@ TEST_CASE("attention in a ring is attention") {
     for (const bool causal : {false, true}) {
       const auto ring = [&](const Q& a, const K& b, const K& c) {
         const Q heads = manual<model>([&](const auto& x, const auto& y, const auto& z) {
-          return along<1, model>(ring_attention(x, y, z, places, causal));
+          return along<1, model>(std::get<0>(ring_attention(x, y, z, places, causal)));
+        })(a, b, c);
+        return sum(heads * weights);
+      };
+      const auto again = [&](const Q& a, const K& b, const K& c) {
+        const Q heads = manual<model>([&](const auto& x, const auto& y, const auto& z) {
+          return along<1, model>(ring_attention_again(x, y, z, places, causal));
         })(a, b, c);
         return sum(heads * weights);
       };
@@ -116,6 +156,8 @@ TEST_CASE("attention in a ring is attention") {
       };
       if (const auto text = unlike<0, 1, 2>(ring, blocked, q, k, v); !text.empty())
         return (causal ? "causal: " : "all keys: ") + text;
+      if (const auto text = unlike<0, 1, 2>(again, blocked, q, k, v); !text.empty())
+        return (causal ? "causal, by its own gradient: " : "by its own gradient: ") + text;
       if (m > 1) {  // what travels: keys and values, and their gradients, to the neighbour alone
         Recording recording(mesh.core());
         (void)ring(q, k, v);
@@ -132,6 +174,49 @@ TEST_CASE("attention in a ring is attention") {
     }
     return "";
   }));
+}
+
+TEST_CASE("attention in a ring needs no more memory where there are more processes") {
+  using Q = Tensor<data, model, _, _, _>;
+  using K = Tensor<data, model, _, _>;
+  struct Peaks {
+    Index forward, again, kept;
+  };
+  const auto peaks = [](int m) -> Peaks {
+    const auto mesh = dry_mesh<Grid>(1, m);
+    const Index n = 16;  // queries of each process
+    const auto q = zeros<Q>(mesh, {2, n * m, 2, 2, 8});
+    const auto k = zeros<K>(mesh, {2, n * m, 2, 8}), v = zeros<K>(mesh, {2, n * m, 2, 8});
+    const auto places = iota<EqualInts<_>>(manual_mesh<model>(mesh), {n});
+    const auto attend = [&](const auto& f) {
+      return [&places, f](const Q& a, const K& b, const K& c) {
+        const Q heads = manual<model>([&](const auto& x, const auto& y, const auto& z) {
+          return along<1, model>(f(x, y, z, places));
+        })(a, b, c);
+        return sum(heads);
+      };
+    };
+    const auto again = attend([](const auto& x, const auto& y, const auto& z, const auto& at) {
+      return ring_attention_again(x, y, z, at, true);
+    });
+    const auto kept = attend([](const auto& x, const auto& y, const auto& z, const auto& at) {
+      return std::get<0>(ring_attention(x, y, z, at, true));
+    });
+    const auto peak = [&](const auto& f) {
+      Recording recording(mesh.core());
+      f();
+      return recording.take().peak_bytes();
+    };
+    return {peak([&] { (void)again(q, k, v); }),
+            peak([&] { (void)value_and_grad<0, 1, 2>(again)(q, k, v); }),
+            peak([&] { (void)value_and_grad<0, 1, 2>(kept)(q, k, v); })};
+  };
+  const Peaks two = peaks(2), four = peaks(4), eight = peaks(8);
+  CHECK(four.forward == two.forward);
+  CHECK(eight.forward == two.forward);
+  CHECK(four.again == two.again);
+  CHECK(eight.again == two.again);
+  CHECK(eight.kept > 2 * two.kept);  // the scores of all steps
 }
 
 namespace {
