@@ -356,3 +356,17 @@ TEST_CASE("a product whose rows travel, and one whose sums do") {
     return "";
   }));
 }
+
+TEST_CASE("what processes along another axis have alike goes to a neighbour on the same line") {
+  using Rows = Tensor<model, _>;
+  for (int process = 0; process < 8; ++process) {
+    const auto mesh = dry_mesh<Grid>(std::vector<int>{2, 4}, process);
+    const auto x = zeros<Rows>(mesh, {64, 64});
+    Recording recording(mesh.core());
+    const Rows y = manual<model>(
+        [](const auto& block) { return along<0, model>(permute_over<model, Shift<1>>(block)); })(x);
+    const Program program = recording.take();
+    CHECK(program.own_payload_bytes() == 16 * 64 * 8);
+    CHECK(program.entry(0).plan->messages() == 1);
+  }
+}

@@ -11,8 +11,8 @@
 /// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives, its
 /// own included, are disjoint and cover the part that q is to hold. Replicas: a process uses its
 /// own copy where it has one; else, under a sharding, the copy of the process that has its own
-/// coordinates on the axes that do not split the tensor; of n equal boxes, the one at index (its
-/// number modulo n).
+/// coordinates on the axes that do not split the tensor; of equal boxes, one of those n that share
+/// most of its coordinates, the one at index (its number modulo n).
 #include <cstdint>
 
 #include <tessera/plan/move/transfer.hpp>
@@ -81,13 +81,16 @@ class Holding {
       case Placement::Kind::boxes: {
         if (owner == asker) return true;
         if (place_.boxes[asker] == place_.boxes[owner]) return false;
-        int replicas = 0, number = 0;
-        for (int i = 0; i < place_.count; ++i)
-          if (place_.boxes[i] == place_.boxes[owner]) {
-            if (i == owner) number = replicas;
-            ++replicas;
-          }
-        return asker % replicas == number;
+        const int least = axes_apart(owner, asker);
+        int nearest = 0, number = 0;  // of the replicas: those, and which of them the owner is
+        for (int i = 0; i < place_.count; ++i) {
+          if (!(place_.boxes[i] == place_.boxes[owner])) continue;
+          const int apart = axes_apart(i, asker);
+          if (apart < least) return false;
+          if (i == owner) number = nearest;
+          nearest += apart == least ? 1 : 0;
+        }
+        return asker % nearest == number;
       }
       case Placement::Kind::sharded: {
         const AxisSet split = sharding_.used();
@@ -133,6 +136,13 @@ class Holding {
   }
 
  private:
+  /// Returns along how many axes two processes have other coordinates.
+  constexpr int axes_apart(int a, int b) const {
+    const Coordinates first = mesh_.coordinates(a), second = mesh_.coordinates(b);
+    int apart = 0;
+    for (int axis = 0; axis < mesh_.rank(); ++axis) apart += first[axis] != second[axis] ? 1 : 0;
+    return apart;
+  }
   template <class Visit> constexpr void each_listed(const Box& part, const Visit& visit) const {
     if (place_.kind == Placement::Kind::root) {
       visit(place_.root, part);
