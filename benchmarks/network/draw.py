@@ -6,7 +6,7 @@
 
 The first has GShard's figure 9: an all-reduce and an all-to-all of as much on each core, both axes logarithmic, beside the lines that
 the paper gives them (constant, and the root of the cores). The second has its figure 8: of what the time of two layers is made, beside
-the shares of communication and the growth that the paper measured.
+the shares of communication that the paper measured.
 """
 import json
 import math

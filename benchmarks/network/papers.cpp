@@ -4,12 +4,13 @@
 /// simulate(program, network) says of the same programs on such a pod, as its makers describe it:
 /// a table of rows with the likely reason of each difference.
 ///
-///     papers [--json FILE] [NAME ...]        // those rows whose name contains a NAME
+///     papers [--json FILE] [SECTION ...]     // of "figure 9", "figure 8", ...: all
 ///
 /// All work is at the machine's peak, and links are always full where they have something to carry:
 /// a roofline. FILE is for benchmarks/network/draw.py.
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -85,12 +86,6 @@ struct Row {
 };
 class Table {
  public:
-  explicit Table(std::vector<std::string> wanted) : wanted_(std::move(wanted)) {}
-  bool wants(const std::string& name) const {
-    for (const std::string& word : wanted_)
-      if (name.find(word) != std::string::npos) return true;
-    return wanted_.empty();
-  }
   void add(Row row) {
     const std::string paper = row.paper == 0 ? "" : fmt::format("{:.4g}", row.paper),
                       off = row.paper == 0
@@ -290,21 +285,36 @@ void updates(Table& table) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<std::string> words(argv + 1, argv + argc), wanted;
+  const std::pair<std::string, void (*)(Table&)> sections[] = {{"figure 9", &collectives},
+                                                               {"figure 8", &layers},
+                                                               {"figure 7", &memory},
+                                                               {"table 3", &steps},
+                                                               {"section 6.1", &updates}};
+  std::vector<std::string> wanted;
   std::string file;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    if (words[i] == "--json" && i + 1 < words.size())
-      file = words[++i];
-    else
-      wanted.push_back(words[i]);
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    bool known = false;
+    for (const auto& [name, make] : sections) known = known || name == word;
+    if (known) {
+      wanted.push_back(word);
+    } else if (word == "--json" && i + 1 < argc) {
+      file = argv[++i];
+    } else {
+      fmt::print(
+          stderr,
+          "papers: \"{}\" is none of its sections; give --json FILE, and of \"figure 9\", "
+          "\"figure 8\", \"figure 7\", \"table 3\" and \"section 6.1\" those that you want\n",
+          word);
+      return 2;
+    }
+  }
   try {
-    Table table(wanted);
+    Table table;
     fmt::print("| | model | paper | difference | likely reason |\n|---|---|---|---|---|\n");
-    if (table.wants("figure 9")) collectives(table);
-    if (table.wants("figure 8")) layers(table);
-    if (table.wants("figure 7")) memory(table);
-    if (table.wants("table 3")) steps(table);
-    if (table.wants("section 6.1")) updates(table);
+    for (const auto& [name, make] : sections)
+      if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end())
+        make(table);
     if (!file.empty()) table.write(file);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

@@ -20,8 +20,9 @@
 #include <tessera/nn/translation/write.hpp>
 #include <tessera/tessera.hpp>
 
-#include "../support/facts_of_weights.hpp"
+#include "../support/facts.hpp"
 #include "numbering.hpp"
+#include "windows.hpp"
 
 namespace number_antibodies {
 
@@ -64,7 +65,7 @@ struct Kind {
 /// Returns what a file says of its model, read by this process alone. Throws FileError for a file
 /// of another format, UsageError for one that says too little.
 inline Kind kind_of(const std::string& path) {
-  const support::Facts facts(path, read_checkpoint_header(path).metadata,
+  const support::Facts facts("--weights", path, read_checkpoint_header(path).metadata,
                              "a file that examples/number_antibodies/fetch.py has made");
   Kind kind;
   kind.file = path;
@@ -79,6 +80,12 @@ inline Kind kind_of(const std::string& path) {
                      std::to_string(n.target) +
                      " tokens, and antibodies' residues and numbers have 25 and 136; give a file "
                      "that examples/number_antibodies/fetch.py has made");
+  const Index longest = static_cast<Index>(longest_text) + 2;
+  if (n.places < longest)
+    throw UsageError("--weights: " + path + " has positions for " + std::to_string(n.places) +
+                     " tokens, and " + std::to_string(longest) +
+                     " are read at once; give a file that examples/number_antibodies/fetch.py has "
+                     "made");
   return kind;
 }
 

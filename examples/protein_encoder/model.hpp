@@ -19,7 +19,7 @@
 #include <tessera/nn.hpp>
 #include <tessera/tessera.hpp>
 
-#include "../support/facts_of_weights.hpp"
+#include "../support/facts.hpp"
 
 namespace protein_encoder {
 
@@ -84,7 +84,7 @@ struct Kind {
 /// of another format, UsageError for one that says too little.
 inline Kind kind_of(const std::string& path) {
   const SafetensorsHeader header = read_checkpoint_header(path);
-  const support::Facts facts(path, header.metadata,
+  const support::Facts facts("--weights", path, header.metadata,
                              "a file of letters that examples/protein_encoder/fetch.py has made, "
                              "such as antiberty's");
   const auto size = [&](const char* key) { return facts.number<Index>(key); };

@@ -1,29 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Numbers among the facts that a checkpoint has beside its tensors.
+/// What a file says beside its tensors.
 ///
-///     Index step = number_of(facts, "step", "run.safetensors", "give a file that --save has written");
+///     const Facts facts("--weights", path, read_checkpoint_header(path).metadata, "a file that fetch.py has made");
+///     const Index heads = facts.number<Index>("heads");
 #include <charconv>
 #include <string>
+#include <system_error>
+#include <utility>
 
+#include <tessera/base/error.hpp>
 #include <tessera/io/checkpoint.hpp>
 
 namespace support {
 
-using tessera::CheckpointFacts, tessera::Index, tessera::UsageError;
+/// The facts of a file, as texts and numbers. Throws UsageError for one that is not there, or no
+/// number, and says what to give in its place.
+class Facts {
+ public:
+  /// `flag` is the one that names the file, `give` what the user may give in its place.
+  Facts(std::string flag, std::string path, tessera::CheckpointFacts facts, std::string give)
+      : flag_(std::move(flag)),
+        path_(std::move(path)),
+        facts_(std::move(facts)),
+        give_(std::move(give)) {}
+  const std::string& text(const std::string& key) const {
+    const auto said = facts_.find(key);
+    if (said == facts_.end()) refuse(key, "nothing");
+    return said->second;
+  }
+  template <class N> N number(const std::string& key) const {
+    const std::string& said = text(key);
+    N value{};
+    const char* const end = said.data() + said.size();
+    if (const auto read = std::from_chars(said.data(), end, value);
+        read.ec != std::errc{} || read.ptr != end)
+      refuse(key, "\"" + said + "\"");
+    return value;
+  }
 
-/// Returns a number among the facts of a file. Throws UsageError where there is none, with the
-/// words that end the sentence.
-inline Index number_of(const CheckpointFacts& facts, const std::string& name,
-                       const std::string& path, const std::string& way_out) {
-  const auto said = facts.find(name);
-  Index number = 0;
-  if (said == facts.end() ||
-      std::from_chars(said->second.data(), said->second.data() + said->second.size(), number).ec !=
-          std::errc{})
-    throw UsageError(path + " does not say its " + name + "; " + way_out);
-  return number;
-}
+ private:
+  [[noreturn]] void refuse(const std::string& key, const std::string& said) const {
+    throw tessera::UsageError(flag_ + ": " + path_ + " says " + said + " of its \"" + key +
+                              "\"; give " + give_);
+  }
+  std::string flag_, path_;
+  tessera::CheckpointFacts facts_;
+  std::string give_;
+};
 
 }  // namespace support

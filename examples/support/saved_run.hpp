@@ -19,7 +19,8 @@
 
 namespace support {
 
-using tessera::DynamicMesh, tessera::DynamicTensor;
+using tessera::CheckpointFacts, tessera::DynamicMesh, tessera::DynamicTensor, tessera::Index,
+    tessera::UsageError;
 
 /// A fact that a run and the one which goes on have in common.
 struct RunFact {
@@ -68,7 +69,7 @@ Index resume_run(const DynamicMesh& mesh, const std::string& path, Weights& weig
   optimizer.for_each_state(
       [&](const std::string&, DynamicTensor& tensor) { tensor = read.state[next++]; });
   optimizer.resume(facts);
-  return number_of(facts, "step", path, "give a file that --save has written");
+  return Facts("--resume", path, facts, "a file that --save has written").number<Index>("step");
 }
 
 }  // namespace support

@@ -5,8 +5,9 @@
 ///
 ///     std::vector<Id> text = write<U>(mesh, weights, sizes, beginning, 300);   // 300 characters
 ///
-/// Laws: a character's scores are those of the whole text before it, as far back as the model
-/// reads, to rounding. Every process gives, and gets, the same.
+/// Laws: a character's scores are those of the text before it since the model began to read it
+/// last, to rounding: it reads `context` characters, then goes on from the last half of them. Every
+/// process gives, and gets, the same.
 #include <algorithm>
 #include <string>
 #include <vector>

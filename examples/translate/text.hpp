@@ -84,25 +84,23 @@ inline std::vector<Id> matrix(std::ifstream& from, const tessera::SafetensorsHea
 /// Reads a file of prepare.py: of these languages, or of all. Throws UsageError, FileError.
 inline Text read_text(const std::string& path, const std::vector<std::string>& languages) {
   const tessera::SafetensorsHeader header = tessera::read_checkpoint_header(path);
-  const auto& facts = header.metadata;
-  const auto fact = [&](const std::string& key) {
-    return support::number_of(facts, key, path,
-                              "give a file that examples/translate/prepare.py has written");
-  };
+  const support::Facts facts("--ids", path, header.metadata,
+                             "a folder that examples/translate/prepare.py has made");
+  const auto fact = [&](const std::string& key) { return facts.number<Index>(key); };
   Text text;
   text.source_vocabulary = fact("source_vocabulary");
   text.english_vocabulary = fact("english_vocabulary");
   text.padding = static_cast<Id>(fact("padding"));
   text.begin = static_cast<Id>(fact("begin"));
   text.end = static_cast<Id>(fact("end"));
-  const std::vector<std::string> there = file::words_of(facts.at("languages"));
+  const std::vector<std::string> there = file::words_of(facts.text("languages"));
   std::ifstream from(path, std::ios::binary);
   for (const std::string& name : languages.empty() ? there : languages) {
     if (std::find(there.begin(), there.end(), name) == there.end())
       throw UsageError("--languages: " + path + " has no " + name + "; it has " +
-                       facts.at("languages"));
+                       facts.text("languages"));
     Language language{name, fact("characters." + name), {}};
-    for (const std::string& word : file::words_of(facts.at("lengths"))) {
+    for (const std::string& word : file::words_of(facts.text("lengths"))) {
       const std::string stem = name + "." + word + ".";
       if (header.find(stem + "source") == nullptr) continue;
       const Index length = std::stol(word);

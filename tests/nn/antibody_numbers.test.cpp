@@ -33,10 +33,13 @@ std::string text_of(const Answer& answer) {
 
 TEST_CASE("numbers of antibodies are anarcii's, of the same tokens") {
   for (const Case& c : cases) {
-    const std::vector<float> scores(c.tokens.size(), 20);
+    const std::vector<float> scores(c.tokens.size() - 1, 20);  // of each token but the first
     CHECK(text_of(numbered(source_tokens(c.text), c.tokens, scores)) == c.wanted);
-    const std::vector<float> low(c.tokens.size(), 14);
-    CHECK(numbered(source_tokens(c.text), c.tokens, low).chain == "F");
+    const std::vector<float> low(c.tokens.size() - 1, 14);
+    const Answer refused = numbered(source_tokens(c.text), c.tokens, low);
+    CHECK(refused.chain == "F");
+    CHECK(refused.error ==
+          (c.wanted.find("Less than") == 0 ? c.wanted : "Score less than cut off."));
   }
   CHECK(source_tokens("EVa").empty());
   CHECK(source_tokens("BY") == std::vector<Id>{1, 23, 24, 2});

@@ -523,3 +523,20 @@ TEST_CASE("what does not fit a network is an error, and the slowest link is name
 }
 
 }  // namespace
+
+TEST_CASE("networks of more links than can be kept are refused before they are made") {
+  constexpr NetworkLink link{1e9, 1e-6};
+  const auto says = [](const auto& make) {
+    try {
+      (void)make();
+    } catch (const UsageError& error) {
+      return std::string(error.what()).find("links, and can have 67108864") != std::string::npos;
+    }
+    return false;
+  };
+  CHECK(says([&] {
+    return Network::dragonfly({.groups = 1, .chassis = 1, .routers = 70'000, .nodes = 1}, link);
+  }));
+  CHECK(says([&] { return Network::fat_tree({1 << 20}, {1 << 20}, link); }));
+  CHECK(says([&] { return Network::torus(std::vector<int>(26, 2), link); }));
+}

@@ -8,6 +8,7 @@ The folder keeps the wheels, the converted weights and the package's answers; `@
 anarcii in this Python, until its answers are there; where it, or a wheel, is missing it says so and ends with 77, which CTest counts as skipped.
 """
 import csv
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -20,7 +21,7 @@ import fetch  # noqa: E402
 from download import Wheel, downloaded  # noqa: E402
 
 SKIPPED = 77
-GERMLINES = Wheel("anarci", "2026.2.13.2", "8f88d49857abc2c5427c6cc903ebdac7b35e6636635eaa9d60bd8f0d4e7d14b7", 0, "BSD-3-Clause")
+GERMLINES = Wheel("anarci", "2026.2.13.2", "8f88d49857abc2c5427c6cc903ebdac7b35e6636635eaa9d60bd8f0d4e7d14b7", 1166101, "BSD-3-Clause")
 FACTS = ("Name", "Chain", "Score", "Query start", "Query end")
 
 
@@ -28,8 +29,8 @@ def answers_in(folder):
     """Returns the package's answers, made if they are not there."""
     path = os.path.join(folder, "anarcii_answers.jsonl")
     if not os.path.exists(path):
-        if importlib.util.find_spec("anarcii") is None:
-            print(f"skipped: anarcii is not here; {sys.executable} -m pip install anarcii==2.0.8")
+        if not (importlib.util.find_spec("anarcii") and importlib.metadata.version("anarcii") == "2.0.8"):
+            print(f"skipped: anarcii 2.0.8 is not here; {sys.executable} -m pip install anarcii==2.0.8")
             sys.exit(SKIPPED)
         wheel = downloaded(GERMLINES, folder)
         subprocess.run([sys.executable, os.path.join(HERE, "oracle.py"), wheel, "--out", path + ".part"], check=True)

@@ -61,7 +61,8 @@ struct NetworkOptions {
 
 /// Returns the times of a Program on a network, of which the processes 0, 1, … of the communicator
 /// take the first places. Communication: none. Throws UsageError where the network has fewer places
-/// than the Program has processes, and where processes make different calls.
+/// than the Program has processes, for a machine whose order is of another mesh, and where
+/// processes make different calls.
 TESSERA_FUNCTION NetworkTimes simulate(const Program& program, const Network& network,
                                        const NetworkOptions& options = {});
 

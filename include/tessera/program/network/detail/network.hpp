@@ -23,8 +23,9 @@ TESSERA_FUNCTION void Network::set(Shape shape, const std::vector<int>& sizes, i
   Index processes = per_host;
   for (const int n : sizes) {
     if (n < 1 || per_host < 1)
-      throw UsageError("a network is given " + std::to_string(min_of(n, per_host)) +
-                       " as a number of hosts, switches or processes; give numbers from 1 on");
+      throw UsageError(
+          "a network is given " + std::to_string(min_of(n, per_host)) +
+          " as a number of hosts, switches, links or processes; give numbers from 1 on");
     processes = detail::saturating_mul(processes, n);
   }
   if (sizes.empty() || processes > 1 << 26)
@@ -43,6 +44,16 @@ TESSERA_FUNCTION void Network::set(Shape shape, const std::vector<int>& sizes, i
   inside_ = inside;
 }
 
+namespace detail {
+/// Throws UsageError for more links than a network keeps the names of.
+inline void require_links(Index links) {
+  constexpr Index most = Index{1} << 26;
+  if (links > most)
+    throw UsageError("a network is to have " + std::to_string(links) + " links, and can have " +
+                     std::to_string(most) + "; give fewer hosts, or fewer links of each");
+}
+}  // namespace detail
+
 TESSERA_FUNCTION Network Network::nodes(int hosts, int processes_per_host,
                                         const NetworkLink& inside, const NetworkLink& outside) {
   Network n;
@@ -59,6 +70,7 @@ TESSERA_FUNCTION Network Network::torus(const std::vector<int>& sizes, const Net
   Network n;
   n.set(Shape::torus, sizes, processes_per_host, link, inside);
   n.down_ = sizes;
+  detail::require_links(2 * Index{n.hosts_} * std::ssize(sizes));
   for (int h = 0; h < n.hosts_; ++h)
     for (std::size_t d = 0; d < sizes.size(); ++d)
       for (const char* way : {" onwards", " backwards"})
@@ -82,6 +94,7 @@ TESSERA_FUNCTION Network Network::fat_tree(const std::vector<int>& down, const s
   // The members of level l are in `subtrees` subtrees of `copies` switches each.
   int subtrees = n.hosts_, copies = 1;
   for (std::size_t l = 0; l < down.size(); ++l) {
+    detail::require_links(n.links() + 2 * detail::saturating_mul(Index{subtrees} * copies, up[l]));
     n.first_.push_back(n.links());
     const std::string level = " of level " + std::to_string(l);
     for (int child = 0; child < subtrees * copies; ++child)
@@ -112,6 +125,9 @@ TESSERA_FUNCTION Network Network::dragonfly(const Dragonfly& shape, const Networ
         "at least as many routers");
   n.dragonfly_ = shape;
   const int routers = shape.groups * shape.chassis * shape.routers;
+  detail::require_links(2 * Index{n.hosts_} +
+                        detail::saturating_mul(routers, Index{shape.routers} + shape.chassis - 2) +
+                        Index{shape.groups} * (shape.groups - 1));
   const auto add = [&](int from, const std::string& to, int side_by_side) {
     const int in_group = shape.chassis * shape.routers;
     n.add("router " + std::to_string(from % shape.routers) + " of chassis " +
