@@ -119,7 +119,7 @@ set(worlds kokkos mpi blas dnnl cuda simd fmt system)
 
 # What is promised is declared in namespace tessera. In these rooms only the listed headers promise anything (and the structs
 # of plan/op/); all others are in tessera::detail, or in tessera::fn.
-set(comm_promises check complaint dry environment ledger loopback/loopback mesh_core mesh_options mpi/transport products run_main
+set(comm_promises check complaint dry environment fake ledger loopback/loopback mesh_core mesh_options mpi/transport products run_main
     shared/setting transport wait)
 list(APPEND comm_promises detail/mesh_calls mpi/detail/environment mpi/detail/transport)  # which hold the bodies
 set(kernel_promises fill_index lane map/map_several use_element)

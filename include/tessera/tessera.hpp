@@ -15,9 +15,10 @@
 /// pipelines (tessera/pipeline.hpp), and models made on their stages (nn/on_stages.hpp); trees of
 /// tensors (tensor/tree.hpp); compiled functions (op/compile.hpp); choices of shardings
 /// (run/choose_of.hpp, io/choice_file.hpp) and their solver (solve/min_marginals.hpp); checkpoints
-/// (io/checkpoint.hpp); traces (run/tracing.hpp, io/trace_file.hpp); functions of elements for
-/// kernels of your own (kernel/functions.hpp); the most bytes of any process (program/peak.hpp);
-/// and times on a network (program/network/timing.hpp).
+/// (io/checkpoint.hpp); traces (run/tracing.hpp, io/trace_file.hpp), also of a process that is
+/// alone (comm/fake.hpp); functions of elements for kernels of your own (kernel/functions.hpp); the
+/// most bytes of any process (program/peak.hpp); and times on a network
+/// (program/network/timing.hpp).
 ///
 /// Every operator throws, beside what its own comment says: UsageError for a tensor that is empty,
 /// MeshError for operands on two meshes, MemoryError where a process has not the memory that the

@@ -7,6 +7,7 @@
 #include <tessera/comm/check.hpp>
 #include <tessera/comm/detail/mix.hpp>
 #include <tessera/comm/dry.hpp>
+#include <tessera/comm/fake.hpp>
 #include <tessera/comm/ledger.hpp>
 #include <tessera/comm/wait.hpp>
 
@@ -70,6 +71,48 @@ TEST_CASE("the dry transport is any size and does nothing") {
   CHECK(transport->duplicate()->process() == 17);
   CHECK_THROWS_AS(dry_transport(4, 4), UsageError);
   CHECK_THROWS_AS(dry_transport(0), UsageError);
+}
+
+TEST_CASE("a process that is alone receives what it sends, and of a sum its own part") {
+  const auto transport = fake_transport(1024, 3);
+  CHECK(!transport->dry());
+  CHECK(transport->name() == "fake");
+  CHECK(transport->duplicate()->process() == 3);
+  CHECK(transport->among({1, 3, 1023})->process() == 1);
+  CHECK(transport->among({1, 3, 1023})->processes() == std::vector<int>{1, 3, 1023});
+  CHECK_THROWS_WITH_AS(fake_transport(4, 4),
+                       doctest::Contains("a fake transport was asked for process 4 of 4"),
+                       UsageError);
+  const auto group = transport->group({1, 3, 1023}, 1);
+  CHECK(group->own() == 1);
+  const auto made = [&](Collective kind, std::vector<Piece> send, std::vector<Piece> receive,
+                        bool own_stays = false) {
+    Call call;
+    call.kind = kind;
+    call.type = DType::i32;
+    call.own = 1;
+    call.members = 3;
+    call.send = std::move(send);
+    call.receive = std::move(receive);
+    call.own_stays = own_stays;
+    const std::vector<std::int32_t> from{1, 2, 3, 4, 5, 6};
+    std::vector<std::int32_t> to(6, -1);
+    group->run(call, from.data(), to.data());
+    return to;
+  };
+  using Numbers = std::vector<std::int32_t>;
+  CHECK(made(all_gather, {{1, 0, 2}}, {{0, 0, 2}, {1, 2, 2}, {2, 4, 1}}) ==
+        Numbers{1, 2, 1, 2, 1, -1});
+  CHECK(made(all_gather, {{1, 0, 2}}, {{0, 0, 2}, {1, 2, 2}, {2, 4, 1}}, true) ==
+        Numbers{1, 2, -1, -1, 1, -1});
+  CHECK(made(all_reduce, {{1, 1, 3}}, {{1, 2, 3}}) == Numbers{-1, -1, 2, 3, 4, -1});
+  CHECK(made(reduce_scatter, {{0, 0, 2}, {1, 2, 2}, {2, 4, 2}}, {{1, 0, 2}}) ==
+        Numbers{3, 4, -1, -1, -1, -1});
+  CHECK(made(all_to_all, {{0, 0, 1}, {1, 1, 1}, {2, 2, 4}}, {{0, 0, 1}, {1, 1, 1}, {2, 2, 2}}) ==
+        Numbers{1, 2, 3, 4, -1, -1});
+  CHECK(made(collective_permute, {{2, 3, 2}}, {{0, 0, 5}}) == Numbers{4, 5, 4, 5, 4, -1});
+  CHECK(made(Collective::exchange, {}, {{0, 1, 2}}) == Numbers{-1, 0, 0, -1, -1, -1});
+  CHECK(made(Collective::broadcast, {{1, 0, 2}}, {}) == Numbers(6, -1));
 }
 
 TEST_CASE("waiting is chosen from processes and cores, unless it is said") {

@@ -10,7 +10,10 @@
 #include <set>
 #include <string>
 
+#include <tessera/comm/fake.hpp>
+#include <tessera/grad.hpp>
 #include <tessera/op/compile.hpp>
+#include <tessera/program/network/timing.hpp>
 #include <tessera/program/trace.hpp>
 #include <tessera/tessera.hpp>
 
@@ -203,4 +206,81 @@ TEST_CASE("the traces of all processes are one file, and what cannot be is said 
   std::filesystem::remove_all(folder);
   const auto dry = dry_mesh<Grid>(2, 2);
   CHECK_THROWS_AS([&] { const Tracing tracing(dry); }(), UsageError);
+}
+
+TEST_CASE("a process that is alone runs what it would among others, and sends as much") {
+  for (const int number : {0, 5, 1023}) {
+    const auto run = [&](const ProcessMesh<Grid>& mesh) {
+      const auto x = random_normal<Real<data, _>>(mesh, {70, 61}, 3);
+      const Model f{random_normal<Real<data, model>>(mesh, {61, 33}, 1)};
+      const auto ids = from_function<ShardedTensor<std::int32_t, Grid, P<data>>>(
+          mesh, {70},
+          [](const GlobalIndex& i) { return static_cast<std::int32_t>(i[0] * 7 % 61); });
+      const auto table = random_normal<Real<model, _>>(mesh, {61, 9}, 4);
+      auto step = compile(value_and_grad([](const Real<data, model>& w, const auto& rows) {
+        return mean(square(einsum<"bi,ij->bj", P<data, model>>(rows, w)));
+      }));
+      Recording recording(mesh);
+      (void)f(x);
+      (void)roll<0>(x, 3);
+      (void)take<0, P<data, _>>(table, ids);
+      (void)sum<"bi->b">(x);
+      (void)step(f.weight, x);
+      return recording.take();
+    };
+    const auto alone = make_mesh<Grid>(fake_transport(1024, number), 64, 16);
+    const Program program = run(alone);
+    CHECK(program.own_payload_bytes() == alone.ledger().payload_bytes());
+    CHECK(program.own_payload_bytes() ==
+          run(dry_mesh<Grid>(sizes<Grid>(64, 16), number)).own_payload_bytes());
+  }
+}
+
+TEST_CASE("a traced program takes its work's time, and its calls what the network says") {
+  const auto network = Network::fat_tree({8, 8}, {1, 2}, {}, 16);
+  const auto mesh = make_mesh<Grid>(fake_transport(1024), 64, 16);
+  const auto x = random_normal<Real<data, _>>(mesh, {70, 61}, 3);
+  const Model f{random_normal<Real<data, model>>(mesh, {61, 33}, 1)};
+  auto compiled = compile(f);
+  for (const bool together : {false, true}) {
+    (void)compiled(x);
+    Tracing tracing(mesh);
+    together ? (void)compiled(x) : (void)f(x);
+    const Trace trace = tracing.take();
+    const NetworkTimes calls = simulate(trace, network, {.computes = false}),
+                       planned = simulate(trace.program, network, {.computes = false}),
+                       whole = simulate(trace, network);
+    CHECK(calls.seconds == planned.seconds);
+    CHECK(calls.exposed == planned.exposed);
+    CHECK(calls.link == planned.link);
+    CHECK(planned.traced == 0);
+    CHECK(whole.traced == trace.program.size());
+    double work = 0;  // all but the calls, since nothing is under way meanwhile
+    for (const TraceEvent& e : trace.events)
+      if (e.communicates()) work -= 1e-9 * static_cast<double>(e.time());
+    work += 1e-9 * static_cast<double>(trace.events.back().end);
+    CHECK(whole.seconds == doctest::Approx(work + calls.seconds).epsilon(1e-9));
+    CHECK(explain(whole).find("work: as traced of ") != std::string::npos);
+    CHECK(explain(planned).find("as traced") == std::string::npos);
+  }
+}
+
+TEST_CASE("a trace that is none of one process, and calls that no plan has, are refused") {
+  const auto network = Network::nodes(2, 2, {}, {});
+  const Program program =
+      plan([](const auto& x) { return sum(x); })(like<Real<data, _>>(8, 8), sizes<Grid>(2, 2));
+  CHECK_THROWS_WITH_AS((void)simulate(simulated_trace(program), network),
+                       doctest::Contains("has events of the processes 0 and 1"), UsageError);
+  Trace trace{program, {}};
+  CHECK(simulate(trace, network).seconds == simulate(program, network).seconds);
+  TraceEvent call;
+  call.kind = TraceKind::call;
+  call.call = 4;
+  TraceEvent part;
+  part.end = 5'000'000;
+  trace.events = {call, part};
+  CHECK_THROWS_WITH_AS((void)simulate(trace, network), doctest::Contains("the trace has call 4 of"),
+                       UsageError);
+  trace.events.erase(trace.events.begin());
+  CHECK(simulate(trace, network).seconds >= 0.005);
 }

@@ -429,6 +429,21 @@ TEST_CASE("of manual functions all parts run at once, and share links") {
   }
 }
 
+TEST_CASE("the links of a machine are those of a network of nodes") {
+  Machine machine{.message_ps = 500'000, .payload_ps_per_kib = 1'024'000, .processes_per_node = 4};
+  const Network six = Network::nodes(machine, 6);
+  CHECK(six.hosts() == 2);
+  CHECK(six.processes() == 8);
+  CHECK(six.inside().bytes_per_second == doctest::Approx(1e9));
+  CHECK(six.inside().seconds == doctest::Approx(5e-7));
+  CHECK(six.link(0).bytes_per_second == doctest::Approx(4 * 1024e12 / 800'000));
+  CHECK(six.link(0).seconds == doctest::Approx(2e-6));
+  machine.processes_per_node = 0;
+  CHECK(Network::nodes(machine, 6).hosts() == 1);
+  CHECK(Network::nodes(machine, 6).processes() == 6);
+  CHECK_THROWS_AS((void)Network::nodes(machine, 0), UsageError);
+}
+
 TEST_CASE("links and hosts that there are not are errors") {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_WITH_AS(Network::torus({4}, {nan, 0}), doctest::Contains("bytes a second"),

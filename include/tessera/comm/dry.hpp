@@ -7,8 +7,10 @@
 ///     auto transport = dry_transport(4096, 17);      // process 17 of 4096
 ///
 /// Laws: no call waits, fails or touches its buffers.
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/base/error.hpp>
@@ -29,7 +31,7 @@ class DryGroup final : public Group {
   int size_;
 };
 
-class DryTransport final : public Transport {
+class DryTransport : public Transport {
  public:
   /// `absent`: the processes are others than this program's, which plays one of them.
   DryTransport(std::vector<int> processes, int process, const TransportSettings& settings,
@@ -43,13 +45,10 @@ class DryTransport final : public Transport {
   bool absent() const override { return absent_; }
   const TransportSettings& settings() const override { return settings_; }
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t) override {
-    int own = 0;
-    for (std::size_t i = 0; i < members.size(); ++i)
-      if (members[i] == process_) own = static_cast<int>(i);
-    return std::make_shared<DryGroup>(own, static_cast<int>(members.size()));
+    return std::make_shared<DryGroup>(own_among(members), static_cast<int>(members.size()));
   }
   std::shared_ptr<Transport> duplicate(const TransportSettings& settings) override {
-    return std::make_shared<DryTransport>(processes_, process_, settings, absent_);
+    return among_these(processes_, process_, settings);
   }
   void barrier() override {}
   [[noreturn]] void abort(const std::string& message, int) override {
@@ -57,14 +56,21 @@ class DryTransport final : public Transport {
   }
 
  protected:
+  /// Returns a transport of this kind.
+  virtual std::shared_ptr<Transport> among_these(std::vector<int> processes, int process,
+                                                 const TransportSettings& settings) {
+    return std::make_shared<DryTransport>(std::move(processes), process, settings, absent_);
+  }
+  /// Returns this process's number among the members; 0 where it is none of them.
+  int own_among(const std::vector<int>& members) const {
+    const auto found = std::find(members.begin(), members.end(), process_);
+    return found == members.end() ? 0 : static_cast<int>(found - members.begin());
+  }
   std::shared_ptr<Transport> subset(const std::vector<int>& members) override {
     std::vector<int> processes;
-    int process = 0;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      processes.push_back(processes_[static_cast<std::size_t>(members[i])]);
-      if (members[i] == process_) process = static_cast<int>(i);
-    }
-    return std::make_shared<DryTransport>(std::move(processes), process, settings_, absent_);
+    for (const int member : members)
+      processes.push_back(processes_[static_cast<std::size_t>(member)]);
+    return among_these(std::move(processes), own_among(members), settings_);
   }
 
  private:
@@ -76,12 +82,21 @@ class DryTransport final : public Transport {
 
 }  // namespace detail
 
+namespace detail {
+inline void require_process(const char* kind, int size, int process, Where where) {
+  if (size < 1 || process < 0 || process >= size)
+    throw UsageError("a " + std::string(kind) + " transport was asked for process " +
+                         std::to_string(process) + " of " + std::to_string(size) +
+                         "; processes are numbered from 0",
+                     where);
+}
+}  // namespace detail
+
 /// Returns the transport of process `process` of `size`, without communication. Throws UsageError
 /// when there is no such process.
-inline std::shared_ptr<Transport> dry_transport(int size, int process = 0) {
-  if (size < 1 || process < 0 || process >= size)
-    throw UsageError("a dry transport was asked for process " + std::to_string(process) + " of " +
-                     std::to_string(size) + "; processes are numbered from 0");
+inline std::shared_ptr<Transport> dry_transport(int size, int process = 0,
+                                                Where where = Where::here()) {
+  detail::require_process("dry", size, process, where);
   return std::make_shared<detail::DryTransport>(detail::all_members(size), process,
                                                 TransportSettings{});
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What carries calls between processes: one small interface, three implementations
-/// (comm/mpi/transport.hpp, comm/loopback/loopback.hpp, comm/dry.hpp). mesh/call.hpp says what a
-/// call means.
+/// What carries calls between processes: one small interface, two implementations
+/// (comm/mpi/transport.hpp, comm/loopback/loopback.hpp), and two for a process without others
+/// (comm/dry.hpp, comm/fake.hpp). mesh/call.hpp says what a call means.
 ///
 ///     auto group = transport->group({0, 2}, key);      // on processes 0 and 2
 ///     group->run(call, send, receive);                 // returns when done

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/mesh/machine.hpp>
 
 namespace tessera {
 
@@ -56,6 +57,10 @@ class Network {
   /// numbers below 1, and for links that nothing goes through.
   TESSERA_FUNCTION static Network nodes(int hosts, int processes_per_host,
                                         const NetworkLink& inside, const NetworkLink& outside);
+  /// Returns the same with the links of a machine, as `calibrate` or a file has them, for at least
+  /// so many processes: machine.processes_per_node on a host (0: all), whose link carries at once
+  /// what each of these sends. Throws UsageError for no processes.
+  TESSERA_FUNCTION static Network nodes(const Machine& machine, int processes);
   /// Returns a dragonfly, whose links between groups hang on the first chassis: in group g the
   /// router g' is linked with router g of group g'. A message goes the minimal way: to the router
   /// that is linked with its destination's group, first in its chassis, then in its group; in the

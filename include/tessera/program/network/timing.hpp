@@ -7,6 +7,7 @@
 ///     const NetworkTimes t = simulate(program, Network::torus({16, 16, 16}, {}));
 ///     t.seconds;   t.exposed;   t.busiest
 ///     std::string text = explain(t);
+///     simulate(trace, Network::torus({16, 16, 16}, {}));      // with work as long as it took a run
 ///
 /// An operator on a part of the mesh takes time on the part's processes alone; in a manual function
 /// all parts carry it out at once.
@@ -21,6 +22,7 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/program/network/network.hpp>
 #include <tessera/program/program.hpp>
+#include <tessera/program/trace.hpp>
 
 namespace tessera {
 
@@ -34,6 +36,7 @@ struct NetworkTimes {
   double seconds = 0;  ///< of the process that ends last
   double exposed = 0;
   std::vector<Operator> operators;
+  int traced = 0;         ///< operators whose work takes what a trace says, and not what plans do
   int busiest = -1;       ///< a link of the network; -1: nothing went through any
   std::string link;       ///< its name
   double busy = 0;        ///< seconds for which messages went through it
@@ -64,6 +67,14 @@ struct NetworkOptions {
 /// than the Program has processes, for a machine whose order is of another mesh, and where
 /// processes make different calls.
 TESSERA_FUNCTION NetworkTimes simulate(const Program& program, const Network& network,
+                                       const NetworkOptions& options = {});
+
+/// Returns the times of a trace's Program where the traced process's work on operators, and between
+/// them, takes as long as it took, and that of every other process the same. Operators of which the
+/// trace has nothing, such as those on parts of the mesh, take what their plans say. Trace a call
+/// that has run before, so that nothing is planned in it. Communication: none. Throws UsageError as
+/// above, and for a trace of several processes.
+TESSERA_FUNCTION NetworkTimes simulate(const Trace& trace, const Network& network,
                                        const NetworkOptions& options = {});
 
 /// Returns a table of the operators that take longest, and the busiest link.

@@ -65,6 +65,19 @@ TESSERA_FUNCTION Network Network::nodes(int hosts, int processes_per_host,
   return n;
 }
 
+TESSERA_FUNCTION Network Network::nodes(const Machine& machine, int processes) {
+  const int per_host = machine.processes_per_node > 0 && machine.processes_per_node < processes
+                           ? static_cast<int>(machine.processes_per_node)
+                           : std::max(processes, 1);
+  const auto link = [](std::int64_t message_ps, std::int64_t payload_ps_per_kib, int senders) {
+    return NetworkLink{1024e12 / static_cast<double>(payload_ps_per_kib) * senders,
+                       1e-12 * static_cast<double>(message_ps)};
+  };
+  return nodes(processes < 1 ? 0 : (processes - 1) / per_host + 1, per_host,
+               link(machine.message_ps, machine.payload_ps_per_kib, 1),
+               link(machine.network_message_ps, machine.network_payload_ps_per_kib, per_host));
+}
+
 TESSERA_FUNCTION Network Network::torus(const std::vector<int>& sizes, const NetworkLink& link,
                                         int processes_per_host, const NetworkLink& inside) {
   Network n;

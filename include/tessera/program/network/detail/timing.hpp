@@ -26,12 +26,71 @@
 namespace tessera {
 namespace detail {
 
+/// What a process did for each operator of its trace, in order: work, which took what it took, and
+/// calls. What it did between operators is work of the next one.
+class TracedWork {
+ public:
+  TracedWork() = default;
+  TracedWork(const Trace& trace, bool computes)
+      : actions_(static_cast<std::size_t>(trace.program.size())), known_(actions_.size()) {
+    std::int64_t end = 0, within = 0;  // of the part before; of what is in the part
+    std::vector<TimedAction> actions;
+    for (const TraceEvent& event : trace.events) {
+      if (event.process != trace.events.front().process)
+        throw UsageError("simulate: the trace has events of the processes " +
+                         std::to_string(trace.events.front().process) + " and " +
+                         std::to_string(event.process) +
+                         ", so it is foretold by plans, or of several runs; give the trace of one "
+                         "process of a run, or the program");
+      if (event.kind != TraceKind::part) {
+        within += event.time();
+        if (event.communicates())
+          actions.push_back({kind_of(event.kind), 0, event.call});
+        else if (computes)
+          actions.push_back({TimedAction::Kind::work, seconds(event.time()), -1});
+        continue;
+      }
+      const auto at = static_cast<std::size_t>(event.entry);
+      if (!known_[at]) known_[at] = true, ++operators_;
+      if (computes)  // what no event within the part has, and the time before it
+        actions_[at].push_back(
+            {TimedAction::Kind::work, seconds(event.time() - within + event.begin - end), -1});
+      actions_[at].insert(actions_[at].end(), actions.begin(), actions.end());
+      actions.clear();
+      within = 0;
+      end = event.end;
+    }
+  }
+  /// Returns what was done for an operator; null where the trace has nothing of it.
+  const std::vector<TimedAction>* of(int entry) const {
+    const auto at = static_cast<std::size_t>(entry);
+    return at < known_.size() && known_[at] ? &actions_[at] : nullptr;
+  }
+  int operators() const { return operators_; }
+
+ private:
+  static double seconds(std::int64_t nanoseconds) {
+    return 1e-9 * static_cast<double>(nanoseconds);
+  }
+  static TimedAction::Kind kind_of(TraceKind kind) {
+    return kind == TraceKind::call    ? TimedAction::Kind::call
+           : kind == TraceKind::start ? TimedAction::Kind::start
+                                      : TimedAction::Kind::wait;
+  }
+
+  std::vector<std::vector<TimedAction>> actions_;
+  std::vector<bool> known_;
+  int operators_ = 0;
+};
+
 /// The clocks of all processes, by their places, while a Program runs.
 class NetworkRun {
  public:
-  NetworkRun(const Program& program, const Network& network, const NetworkOptions& options)
+  NetworkRun(const Program& program, const Network& network, const NetworkOptions& options,
+             TracedWork traced = {})
       : program_(program),
         network_(network),
+        traced_(std::move(traced)),
         timer_(network, options.machine, options.computes, options.ways == CollectiveWays::links,
                program.mesh.processes()),
         clocks_(static_cast<std::size_t>(program.mesh.processes())),
@@ -61,10 +120,10 @@ class NetworkRun {
       const double before = latest(), exposed = least_waited();
       if (entry.meanwhile > 0) {  // it ends after as many others
         std::vector<double> ends = clocks_;
-        run(entry, ends, nullptr);
+        run(i, ends, nullptr);
         under_way_[i + entry.meanwhile].push_back(std::move(ends));
       } else {
-        run(entry, clocks_, &waited_);
+        run(i, clocks_, &waited_);
       }
       for (const std::vector<double>& ends : under_way_[i]) wait_for(ends);
       under_way_.erase(i);
@@ -73,6 +132,7 @@ class NetworkRun {
     }
     for (const auto& rest : under_way_)
       for (const std::vector<double>& ends : rest.second) wait_for(ends);
+    times.traced = traced_.operators();
     times.seconds = latest();
     times.exposed = least_waited();
     for (int link = 0; link < network_.links(); ++link) {
@@ -122,7 +182,8 @@ class NetworkRun {
 
   /// Lets an operator's processes go on by what it takes them, and those wait that do, if it is not
   /// under way.
-  void run(const ProgramEntry& entry, std::vector<double>& clocks, std::vector<double>* waited) {
+  void run(int number, std::vector<double>& clocks, std::vector<double>* waited) {
+    const ProgramEntry& entry = program_.entry(number);
     const std::vector<int>& places =
         places_of_parts_.empty() ? places_ : at(places_of_parts_, entry.part);
     Known& known = known_.at(key(entry));
@@ -130,7 +191,14 @@ class NetworkRun {
       known.timed = std::make_unique<TimedPlan>(
           timer_.time(*entry.plan, places, static_cast<double>(known.runs), use_));
     std::vector<std::vector<double>> ends(known.timed->meetings.size());
-    for (const TimedAction& action : known.timed->actions) {
+    const std::vector<TimedAction>* traced = traced_.of(number);
+    for (const TimedAction& action : traced != nullptr ? *traced : known.timed->actions) {
+      if (action.kind != TimedAction::Kind::work &&
+          (action.meeting < 0 || action.meeting >= static_cast<int>(ends.size())))
+        throw UsageError("simulate: the trace has call " + std::to_string(action.meeting) + " of " +
+                         entry_name(program_, number) + ", whose plan has " +
+                         std::to_string(ends.size()) +
+                         " calls; give a trace as Tracing has taken it");
       if (action.kind == TimedAction::Kind::work) {
         for (const int place : places) at(clocks, place) += action.seconds;
         continue;
@@ -173,6 +241,7 @@ class NetworkRun {
 
   const Program& program_;
   const Network& network_;
+  TracedWork traced_;
   PlanTimer timer_;
   std::vector<int> places_;  ///< of each process of the program
   std::vector<std::vector<int>> places_of_parts_;
@@ -196,9 +265,19 @@ TESSERA_FUNCTION NetworkTimes simulate(const Program& program, const Network& ne
   return detail::NetworkRun(program, network, options).take();
 }
 
+TESSERA_FUNCTION NetworkTimes simulate(const Trace& trace, const Network& network,
+                                       const NetworkOptions& options) {
+  return detail::NetworkRun(trace.program, network, options,
+                            detail::TracedWork(trace, options.computes))
+      .take();
+}
+
 TESSERA_FUNCTION std::string explain(const NetworkTimes& times, int rows) {
   std::string text = "simulated: " + detail::seconds_text(times.seconds) + ", of which " +
                      detail::seconds_text(times.exposed) + " wait for communication\n";
+  if (times.traced > 0)
+    text += "  work: as traced of " + std::to_string(times.traced) + " of " +
+            std::to_string(times.operators.size()) + " operators\n";
   std::vector<const NetworkTimes::Operator*> longest;
   for (const NetworkTimes::Operator& one : times.operators) longest.push_back(&one);
   std::stable_sort(longest.begin(), longest.end(),
