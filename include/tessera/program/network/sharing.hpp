@@ -51,6 +51,7 @@ class SharedLinks {
   TESSERA_FUNCTION double take_at_once(LinkUse& use, double times = 1);
 
  private:
+  double add_way(const NetworkMessage& message);
   void set_out(const std::vector<NetworkMessage>& messages, LinkUse& use, double times);
   void share();
   template <class T> static T& at(std::vector<T>& of, int link) {

@@ -16,6 +16,18 @@
 
 namespace tessera::detail {
 
+/// Appends the links that a message goes through to links_. Returns the sum of their latencies; for
+/// a message within a host, which goes through none, all the seconds that it takes.
+TESSERA_FUNCTION double SharedLinks::add_way(const NetworkMessage& message) {
+  const std::size_t first = links_.size();
+  network_.add_route(network_.host_of(message.from), network_.host_of(message.to), links_);
+  const NetworkLink& inside = network_.inside();
+  if (links_.size() == first) return inside.seconds + message.bytes / inside.bytes_per_second;
+  double seconds = 0;
+  for (std::size_t i = first; i < links_.size(); ++i) seconds += network_.link(links_[i]).seconds;
+  return seconds;
+}
+
 /// Takes messages in: their links, and when they begin to share these.
 TESSERA_FUNCTION void SharedLinks::set_out(const std::vector<NetworkMessage>& messages,
                                            LinkUse& use, double times) {
@@ -27,20 +39,11 @@ TESSERA_FUNCTION void SharedLinks::set_out(const std::vector<NetworkMessage>& me
   rates_.resize(messages.size());
   for (const NetworkMessage& message : messages) {
     const int m = static_cast<int>(left_.size());
-    network_.add_route(network_.host_of(message.from), network_.host_of(message.to), links_);
+    seconds_.push_back(add_way(message));
+    if (links_.size() > begins_.back() && message.bytes > 0) waiting_.push_back(m);
     begins_.push_back(links_.size());
     left_.push_back(message.bytes);
-    double seconds = 0;
-    visit_links(m, [&](int link) {
-      seconds += network_.link(link).seconds;
-      at(use.bytes, link) += times * message.bytes;
-    });
-    const NetworkLink& inside = network_.inside();
-    if (begins_.back() == begins_[begins_.size() - 2])
-      seconds = inside.seconds + message.bytes / inside.bytes_per_second;
-    else if (message.bytes > 0)
-      waiting_.push_back(m);
-    seconds_.push_back(seconds);
+    visit_links(m, [&](int link) { at(use.bytes, link) += times * message.bytes; });
   }
   std::stable_sort(waiting_.begin(), waiting_.end(),
                    [&](int a, int b) { return at(seconds_, a) > at(seconds_, b); });
@@ -79,15 +82,8 @@ TESSERA_FUNCTION void SharedLinks::add_at_once(const std::vector<NetworkMessage>
   load_.resize(room_.size());
   for (const NetworkMessage& message : messages) {
     links_.clear();
-    network_.add_route(network_.host_of(message.from), network_.host_of(message.to), links_);
-    double seconds = 0;
-    for (const int link : links_) {
-      seconds += network_.link(link).seconds;
-      at(load_, link) += message.bytes;
-    }
-    const NetworkLink& inside = network_.inside();
-    if (links_.empty()) seconds = inside.seconds + message.bytes / inside.bytes_per_second;
-    farthest_ = std::max(farthest_, seconds);
+    farthest_ = std::max(farthest_, add_way(message));
+    for (const int link : links_) at(load_, link) += message.bytes;
   }
 }
 
