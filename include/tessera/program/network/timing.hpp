@@ -21,6 +21,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/program/network/network.hpp>
+#include <tessera/program/network/options.hpp>
 #include <tessera/program/program.hpp>
 #include <tessera/program/trace.hpp>
 
@@ -41,25 +42,6 @@ struct NetworkTimes {
   std::string link;       ///< its name
   double busy = 0;        ///< seconds for which messages went through it
   double link_bytes = 0;  ///< that it carried
-};
-
-/// How the messages of collectives go.
-enum class CollectiveWays {
-  libraries,  ///< as MPI libraries send them (program/network/rounds.hpp)
-  /// As the interconnects of accelerators do, over links that are their own: all-gathers,
-  /// reduce-scatters and all-reduces around a ring of the members in their order, half of it each
-  /// way; of an all-to-all all messages at once, so that it takes as long as the link that has most
-  /// to carry.
-  links
-};
-
-struct NetworkOptions {
-  /// Whether work on a process takes time: a step what its plan says, copies and the products of a
-  /// loop by `machine`; else the result is communication alone.
-  bool computes = true;
-  /// Give that which the plans were made for. Its `order` says how the mesh lies on the places.
-  Machine machine = {};
-  CollectiveWays ways = CollectiveWays::libraries;
 };
 
 /// Returns the times of a Program on a network, of which the processes 0, 1, … of the communicator

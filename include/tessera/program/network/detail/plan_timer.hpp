@@ -3,7 +3,7 @@
 /// @file
 /// How long the calls of a plan take on a network, and what a process does between them.
 ///
-///     PlanTimer(network, machine, true, false, processes).time(plan, places, 1, use)
+///     PlanTimer(network, options, processes).time(plan, places, 1, use)
 ///
 /// Laws: those of program/network/timing.hpp. All processes are told by their places on the
 /// network.
@@ -17,8 +17,8 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/base/digest.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/mesh/machine.hpp>
 #include <tessera/plan/work/instructions.hpp>
+#include <tessera/program/network/options.hpp>
 #include <tessera/program/network/rounds.hpp>
 #include <tessera/program/network/sharing.hpp>
 #include <tessera/program/on_process.hpp>
@@ -83,13 +83,8 @@ struct TimedPlan {
 /// Makes TimedPlans of plans.
 class PlanTimer {
  public:
-  /// `computes`: work takes time, by its plan and the machine.
-  /// `links`: collectives go as those of accelerators (CollectiveWays).
-  PlanTimer(const Network& network, const Machine& machine, bool computes, bool links,
-            int processes)
-      : machine_(machine),
-        computes_(computes),
-        links_(links),
+  PlanTimer(const Network& network, const NetworkOptions& options, int processes)
+      : options_(options),
         shared_(network),
         ends_(static_cast<std::size_t>(processes)),
         group_at_(ends_.size()) {}
@@ -113,7 +108,7 @@ class PlanTimer {
                          std::to_string(meetings.size()) +
                          "; simulate programs whose processes make the same calls");
       for (std::size_t c = 0; c < meetings.size(); ++c) meetings[c].add(std::move(list.calls[c]));
-      if (meetings.empty()) break;
+      if (meetings.empty()) break;  // the lists of all processes have the same calls
     }
     for (const CallsTogether& calls : meetings)
       timed.meetings.push_back(meeting_of(plan.mesh, calls, places, runs, use));
@@ -131,7 +126,7 @@ class PlanTimer {
     for (const KernelCall& kernel : list.kernels) ++kernels_of(kernel.step);
     int last = -1;  // the step without kernels whose price has been added
     const auto work = [&](std::int64_t picoseconds) {
-      if (!computes_ || picoseconds <= 0) return;
+      if (!options_.computes || picoseconds <= 0) return;
       if (actions.empty() || actions.back().kind != TimedAction::Kind::work) actions.push_back({});
       actions.back().seconds += 1e-12 * static_cast<double>(picoseconds);
     };
@@ -152,14 +147,15 @@ class PlanTimer {
           call(TimedAction::Kind::wait, i);
           break;
         case Action::compute:
-          work((step.communicates() ? machine_.compute(step.flops, plan.slots[step.out].desc.type)
-                                    : step.cost) /
+          work((step.communicates()
+                    ? options_.machine.compute(step.flops, plan.slots[step.out].desc.type)
+                    : step.cost) /
                kernels_of(i.step));
           break;
         case Action::copy:
         case Action::accumulate:
           for (int c = i.first; step.communicates() && c < i.first + i.count; ++c)
-            work(machine_.copy(
+            work(options_.machine.copy(
                 saturating_mul(volume(list.copies[static_cast<std::size_t>(c)].extents), size)));
           [[fallthrough]];
         default:
@@ -202,11 +198,12 @@ class PlanTimer {
       for (const auto* pieces : {&calls.of(p).send, &calls.of(p).receive})
         for (const Piece& piece : *pieces) meeting.with.back().push_back(member(piece.peer));
     });
+    const bool links = options_.ways == CollectiveWays::links;
     int rounds = 0;
-    for (const Call& call : calls.unlike()) rounds = std::max(rounds, rounds_of(call, links_));
-    const bool alike = alike_rounds(first, links_);
-    const bool at_once = links_ && first.kind == Collective::all_to_all;
-    const bool rings = links_ && (first.kind == Collective::all_gather || reduces(first.kind));
+    for (const Call& call : calls.unlike()) rounds = std::max(rounds, rounds_of(call, links));
+    const bool alike = alike_rounds(first, links);
+    const bool at_once = links && first.kind == Collective::all_to_all;
+    const bool rings = links && (first.kind == Collective::all_gather || reduces(first.kind));
     const double times = alike ? rounds : 1;
     for (int round = 0; round < (alike ? std::min(rounds, 1) : rounds); ++round) {
       messages_.clear();
@@ -246,8 +243,7 @@ class PlanTimer {
   }
   double& end_of(int group) { return ends_[static_cast<std::size_t>(group)]; }
 
-  const Machine& machine_;
-  bool computes_, links_;
+  const NetworkOptions& options_;
   SharedLinks shared_;
   std::vector<NetworkMessage> messages_;
   std::vector<double> ends_;   ///< of a group's round, at the place that stands for the group
