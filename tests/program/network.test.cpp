@@ -10,6 +10,7 @@
 #include <random>
 
 #include <tessera/base/error.hpp>
+#include <tessera/plan/op/move/between_parts.hpp>
 #include <tessera/plan/op/move/reshard.hpp>
 #include <tessera/program/network/rounds.hpp>
 #include <tessera/program/network/sharing.hpp>
@@ -110,6 +111,55 @@ TEST_CASE("a route of a dragonfly goes the minimal way, by the link of two group
                        doctest::Contains("has 3 groups, and 2 routers in a chassis"), UsageError);
   CHECK_THROWS_AS(Network::dragonfly({.nodes = 0}, link), UsageError);
   CHECK_THROWS_AS(Network::dragonfly({.router_links = 0}, link), UsageError);
+}
+
+TEST_CASE("the routes of a small dragonfly, link by link") {
+  // Host 12 g + 6 c + 2 r + n is node n of router r of chassis c of group g.
+  const Network dragonfly =
+      Network::dragonfly({.groups = 3, .chassis = 2, .routers = 3, .nodes = 2}, link);
+  const struct {
+    int from, to;
+    std::vector<std::string> between;  ///< the names of the links between routers
+  } routes[] = {
+      {0, 1, {}},  // of one router
+      {0, 4, {"router 0 of chassis 0 of group 0 to router 2"}},
+      {0, 6, {"router 0 of chassis 0 of group 0 to chassis 1"}},
+      {0,
+       11,
+       {"router 0 of chassis 0 of group 0 to router 2",
+        "router 2 of chassis 0 of group 0 to chassis 1"}},
+      {8,
+       35,
+       {"router 1 of chassis 1 of group 0 to router 2",
+        "router 2 of chassis 1 of group 0 to chassis 0",
+        "router 2 of chassis 0 of group 0 to group 2",
+        "router 0 of chassis 0 of group 2 to router 2",
+        "router 2 of chassis 0 of group 2 to chassis 1"}},
+      {16,  // arrives at the router of host 2
+       2,
+       {"router 2 of chassis 0 of group 1 to router 0",
+        "router 0 of chassis 0 of group 1 to group 0"}},
+      {12,
+       29,
+       {"router 0 of chassis 0 of group 1 to router 2",
+        "router 2 of chassis 0 of group 1 to group 2",
+        "router 1 of chassis 0 of group 2 to router 2"}},
+      {23,
+       25,
+       {"router 2 of chassis 1 of group 1 to chassis 0",
+        "router 2 of chassis 0 of group 1 to group 2",
+        "router 1 of chassis 0 of group 2 to router 0"}},
+  };
+  for (const auto& route : routes) {
+    std::vector<std::string> names{"host " + std::to_string(route.from) + " to its router"};
+    names.insert(names.end(), route.between.begin(), route.between.end());
+    names.push_back("the router of host " + std::to_string(route.to) + " to it");
+    std::vector<std::string> found;
+    for (const int l : dragonfly.route(route.from, route.to)) found.push_back(dragonfly.name(l));
+    CAPTURE(route.from);
+    CAPTURE(route.to);
+    CHECK(found == names);
+  }
 }
 
 TEST_CASE("a network writes itself as a platform of SimGrid's") {
@@ -394,6 +444,27 @@ TEST_CASE("operators on parts of a mesh go on where their processes stand") {
   stages.record(on(move, 2));
   CHECK(simulate(stages, network, {.computes = false}).seconds ==
         doctest::Approx(alone(longer, 4) + simulate(moves, network, {.computes = false}).seconds));
+}
+
+TEST_CASE("a move that process 0 takes no part in takes its time") {
+  // Rows of 1000 bytes go from processes 1 and 2 to process 3; to 0 and from it go none.
+  const MeshShape mesh{4}, two{2}, one{1};
+  const Extents extents{4, 125};
+  const std::vector<int> from{1, 2}, to{3};
+  const std::vector<Box> before = detail::boxes_in_part(extents, Sharding{{0}, {}}, two, from, 4),
+                         after = detail::boxes_in_part(extents, Sharding{{}, {}}, one, to, 4);
+  const TensorDesc desc{DType::f64, extents, Sharding{{}, {}}};
+  const ops::BetweenParts move{ops::Memory::in_boxes(before, 4), ops::Memory::in_boxes(after, 4)};
+  std::vector<Box> kept;
+  Planning planning{mesh};
+  planning.boxes = &kept;
+  Program program;
+  program.mesh = mesh;
+  program.record(entry_of(std::make_shared<Plan>(move.plan({desc}, planning))));
+  const NetworkTimes times =
+      simulate(program, Network::nodes(4, 1, {1e12, 0}, {1e6, 1}), {.computes = false});
+  CHECK(times.seconds == doctest::Approx(2 + 0.004));  // of four rows through the link to host 3
+  CHECK(times.exposed == 0);                           // process 0 waits for nobody
 }
 
 TEST_CASE("of manual functions all parts run at once, and share links") {
