@@ -71,11 +71,11 @@ void measure(Environment& env, Index length, bool causal) {
       };
     };
     const auto by = [&](const AttentionOptions& options) {
-      return timed([options](const Heads& given) { return attended(given, options); });
+      return timed([options](const Heads& heads) { return attended(heads, options); });
     };
     const auto t = tessera_bench::in_turns(
         {by(all), by(one), by(blocks),
-         timed([causal](const Heads& given) { return composed(given, causal); })},
+         timed([causal](const Heads& heads) { return composed(heads, causal); })},
         {4.0});
     tessera_bench::note(
         name,
