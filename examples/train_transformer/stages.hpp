@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/nn/decoding/sampling.hpp>
 #include <tessera/nn/on_stages.hpp>
 #include <tessera/pipeline/pipelined.hpp>
 
@@ -61,12 +62,12 @@ template <class U> struct CountedLoss {
     return sum<"bs->">(cross_entropy(out, batch.next) * *batch.counted);
   }
 };
-template <class U> struct NextCharacter {
+template <class U> struct LastScores {
   Sizes n;
   auto operator()(const Model<U>& weights, const MicroBatch<U>& batch) const {
     const auto [out, auxiliary] = scores(weights, batch.ids, n, batch.turn);
     const Layer scope(batch.ids, "head");
-    return softmax<"bsv", 'v'>(slice<1>(out, {n.context - 1}, {n.context}));
+    return squeeze<1>(slice<1>(out, {n.context - 1}, {n.context}));
   }
 };
 
@@ -93,7 +94,7 @@ template <class U> class StagedTrainer {
         counted_(pipelined<stage>(mesh, CountedLoss<U>{n_},
                                   stage_map(n_.layers, schedule.stages(), true),
                                   forward_alone(schedule))),
-        next_(pipelined<stage>(mesh, NextCharacter<U>{n_},
+        last_(pipelined<stage>(mesh, LastScores<U>{n_},
                                stage_map(n_.layers, schedule.stages(), false),
                                once_forward(schedule))) {}
 
@@ -125,12 +126,17 @@ template <class U> class StagedTrainer {
         counted_.evaluate(trainer_.weights(), micro_batches(rows, {0, false}, &counted));
     return static_cast<double>(everywhere(mesh_, sum).values[0]);
   }
-  /// Returns the probabilities of the last character of one row to come next, on every process.
-  std::vector<double> next_character(const Rows& rows) {
-    const auto p = next_.evaluate(
-        trainer_.weights(), std::vector{micro_batch(rows, 0, rows.count, {0, false}, nullptr)});
-    const auto all = everywhere(mesh_, p);
-    return {all.values.begin(), all.values.end()};
+  /// Returns the character that is drawn to follow a row, on every process. It is the draw of
+  /// number `place`.
+  Id next_character(const Rows& row, Index place) {
+    const auto scores = on_every_part(
+        mesh_, last_.evaluate(trainer_.weights(),
+                              std::vector{micro_batch(row, 0, row.count, {0, false}, nullptr)}));
+    const auto one = [&](Index value) {
+      using Row = typename U::template Of<Id, logical::batch>;
+      return from_host<Row>(own_part(mesh_), {1}, std::vector{static_cast<Id>(value)});
+    };
+    return to_host(next_token(scores, {.seed = n_.seed}, one(0), one(place))).values[0];
   }
 
   /// As Trainer's.
@@ -189,7 +195,7 @@ template <class U> class StagedTrainer {
   Trainer<U> trainer_;
   Pipelined<Objective<U>, Grid> step_;
   Pipelined<CountedLoss<U>, Grid> counted_;
-  Pipelined<NextCharacter<U>, Grid> next_;
+  Pipelined<LastScores<U>, Grid> last_;
 };
 
 }  // namespace train_transformer

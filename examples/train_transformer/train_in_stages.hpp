@@ -84,22 +84,16 @@ class StagedTracing {
   std::vector<PipelineRun> runs_;
 };
 
-/// Returns so many characters that follow a text of `context` and more, each drawn by its
-/// probability, which `next` returns of a row: a pipeline keeps no keys and values, and reads the
-/// whole row for each.
-inline std::vector<Id> written(std::vector<Id> text, Index count, const Sizes& n,
-                               const std::function<std::vector<double>(const Rows&)>& next) {
+/// Returns so many characters that follow a text of `context` and more. A pipeline keeps no keys
+/// and values, and reads the whole row for each character.
+template <class U>
+std::vector<Id> written(StagedTrainer<U>& trainer, std::vector<Id> text, Index count,
+                        const Sizes& n) {
   for (Index i = 0; i < count; ++i) {
     Rows seen = rows_from(text, {std::ssize(text) - n.context}, n.context - 1);
     seen.ids.push_back(text.back());  // the last one has nothing after it yet
     seen.next.push_back(0);
-    const std::vector<double> p = next(seen);
-    const std::uint64_t drawn =
-        support::mixed(support::mixed(n.seed) + static_cast<std::uint64_t>(i));
-    double left = static_cast<double>(drawn >> 11) * 0x1p-53;
-    std::size_t pick = 0;  // the first at which the probabilities before it add up to more
-    while (pick + 1 < p.size() && (left -= p[pick]) > 0) ++pick;
-    text.push_back(static_cast<Id>(pick));
+    text.push_back(trainer.next_character(seen, i));
   }
   return {text.end() - count, text.end()};
 }
@@ -136,8 +130,7 @@ void train_in_stages(const ProcessMesh<Staged>& mesh, const Flags& flags, const 
                          });
   };
   job.write = [&](const std::vector<Id>& before, Index count) {
-    return written(before, count, flags.sizes,
-                   [&](const Rows& rows) { return trainer.next_character(rows); });
+    return written(trainer, before, count, flags.sizes);
   };
   job.save = [&](Index i) { trainer.save(flags.save, i, digest); };
   job.payload_bytes = [&] { return trainer.payload_bytes(); };
