@@ -12,6 +12,7 @@
 #include <tessera/kernel/map/map.hpp>
 
 #include "kernel/ulps.hpp"
+#include "support/larger.hpp"
 
 using namespace tessera;
 using test::worst;
@@ -38,13 +39,13 @@ TEST_CASE("fast double functions against libm's long double, and their edges") {
   double of_exp = 0, of_tanh = 0, of_log = 0, of_erf = 0, of_expm1 = 0, of_log1p = 0, of_exp2 = 0;
   const auto at = [&](double x) {
     const auto wide = static_cast<long double>(x);
-    of_exp = std::max(of_exp, ulps(fn::Exp{}(x), std::exp(wide)));
-    of_tanh = std::max(of_tanh, ulps(fn::Tanh{}(x), std::tanh(wide)));
-    of_log = std::max(of_log, ulps(fn::Log{}(x), std::log(wide)));
-    of_erf = std::max(of_erf, ulps(fn::Erf{}(x), std::erf(wide)));
-    of_expm1 = std::max(of_expm1, ulps(fn::Expm1{}(x), std::expm1(wide)));
-    of_log1p = std::max(of_log1p, ulps(fn::Log1p{}(x), std::log1p(wide)));
-    of_exp2 = std::max(of_exp2, ulps(fn::Exp2{}(x), std::exp2(wide)));
+    of_exp = support::larger(of_exp, ulps(fn::Exp{}(x), std::exp(wide)));
+    of_tanh = support::larger(of_tanh, ulps(fn::Tanh{}(x), std::tanh(wide)));
+    of_log = support::larger(of_log, ulps(fn::Log{}(x), std::log(wide)));
+    of_erf = support::larger(of_erf, ulps(fn::Erf{}(x), std::erf(wide)));
+    of_expm1 = support::larger(of_expm1, ulps(fn::Expm1{}(x), std::expm1(wide)));
+    of_log1p = support::larger(of_log1p, ulps(fn::Log1p{}(x), std::log1p(wide)));
+    of_exp2 = support::larger(of_exp2, ulps(fn::Exp2{}(x), std::exp2(wide)));
   };
   for (int i = -760000; i <= 760000; ++i) at(0.001 * i + 1e-7 * (i % 97));
   for (int i = 0; i < 400000; ++i) at((i % 2 == 0 ? 1 : -1) * std::exp2(-0.0027 * i));
@@ -72,8 +73,8 @@ TEST_CASE("log2 and log10 of doubles, exact at powers of 2 and of 10") {
   double of_log2 = 0, of_log10 = 0;
   const auto at = [&](double x) {
     const auto wide = static_cast<long double>(x);
-    of_log2 = std::max(of_log2, ulps(fn::Log2{}(x), std::log2(wide)));
-    of_log10 = std::max(of_log10, ulps(fn::Log10{}(x), std::log10(wide)));
+    of_log2 = support::larger(of_log2, ulps(fn::Log2{}(x), std::log2(wide)));
+    of_log10 = support::larger(of_log10, ulps(fn::Log10{}(x), std::log10(wide)));
   };
   for (int i = 1; i <= 400000; ++i) at(1.3e-4 * i + 1e-9 * (i % 97));
   for (int i = -450000; i <= 450000; ++i) at(1 + 1e-6 * i + 1e-11 * (i % 97));
@@ -98,8 +99,8 @@ TEST_CASE("sinh and cosh of doubles, up to where they overflow") {
   double of_sinh = 0, of_cosh = 0;
   const auto at = [&](double x) {
     const auto wide = static_cast<long double>(x);
-    of_sinh = std::max(of_sinh, ulps(fn::Sinh{}(x), std::sinh(wide)));
-    of_cosh = std::max(of_cosh, ulps(fn::Cosh{}(x), std::cosh(wide)));
+    of_sinh = support::larger(of_sinh, ulps(fn::Sinh{}(x), std::sinh(wide)));
+    of_cosh = support::larger(of_cosh, ulps(fn::Cosh{}(x), std::cosh(wide)));
   };
   for (int i = -720000; i <= 720000; ++i) at(0.001 * i + 1e-7 * (i % 97));
   for (int i = -400000; i <= 400000; ++i) at(1e-5 * i + 1e-10 * (i % 97));
@@ -145,7 +146,7 @@ template <class T> struct Powers {
       const double error = ulps_of(z[i], exact);
       const T one = fn::Pow{}(x[i], y[i]);
       if (error > 1) MESSAGE(x[i] << " to the power of " << y[i] << " is not " << z[i]);
-      most = std::max(most, error);
+      most = support::larger(most, error);
       other += std::memcmp(&z[i], &one, sizeof one) != 0 && !(one != one && z[i] != z[i]);
     }
     CHECK(other == 0);
@@ -189,7 +190,7 @@ TEST_CASE_TEMPLATE("powers, in all of their range and near its ends", T, float, 
     for (const double exponent : all) {
       Powers<T> one;
       one.add(base, exponent);
-      of_edges = std::max(of_edges, one.most_error());
+      of_edges = support::larger(of_edges, one.most_error());
       edges.add(base, exponent);
     }
   const double errors[] = {usual.most_error(),   wide.most_error(), near_one.most_error(),
@@ -228,11 +229,11 @@ TEST_CASE("sizes of complex numbers, also where squares overflow or vanish") {
   double of_float = 0, of_double = 0;
   const auto at = [&](double x, double y) {
     const auto wide = std::hypot(static_cast<long double>(x), static_cast<long double>(y));
-    of_double = std::max(of_double, ulps(fn::Abs{}(complex<double>(x, y)), wide));
+    of_double = support::larger(of_double, ulps(fn::Abs{}(complex<double>(x, y)), wide));
     const float a = static_cast<float>(x), b = static_cast<float>(y);
-    of_float =
-        std::max(of_float, test::ulps(fn::Abs{}(complex<float>(a, b)),
-                                      std::hypot(static_cast<double>(a), static_cast<double>(b))));
+    of_float = support::larger(
+        of_float, test::ulps(fn::Abs{}(complex<float>(a, b)),
+                             std::hypot(static_cast<double>(a), static_cast<double>(b))));
   };
   for (int i = -1074; i <= 1023; i += 3)
     for (int k = -70; k <= 70; k += 7)
@@ -253,9 +254,9 @@ TEST_CASE(
   double of_sin = 0, of_cos = 0, of_tan = 0;
   const auto at = [&](double x) {
     const auto wide = static_cast<long double>(x);
-    of_sin = std::max(of_sin, ulps(fn::Sin{}(x), std::sin(wide)));
-    of_cos = std::max(of_cos, ulps(fn::Cos{}(x), std::cos(wide)));
-    of_tan = std::max(of_tan, ulps(fn::Tan{}(x), std::tan(wide)));
+    of_sin = support::larger(of_sin, ulps(fn::Sin{}(x), std::sin(wide)));
+    of_cos = support::larger(of_cos, ulps(fn::Cos{}(x), std::cos(wide)));
+    of_tan = support::larger(of_tan, ulps(fn::Tan{}(x), std::tan(wide)));
   };
   for (int i = -500000; i <= 500000; ++i) at(2e-5 * i + 1e-9 * (i % 97));
   for (int i = -500000; i <= 500000; ++i) at(1.05 * i + 1e-6 * (i % 89));
@@ -278,9 +279,9 @@ TEST_CASE("asin, acos and atan of doubles") {
   double of_asin = 0, of_acos = 0, of_atan = 0;
   const auto at = [&](double x) {
     const auto wide = static_cast<long double>(x);
-    of_asin = std::max(of_asin, ulps(fn::Asin{}(x), std::asin(wide)));
-    of_acos = std::max(of_acos, ulps(fn::Acos{}(x), std::acos(wide)));
-    of_atan = std::max(of_atan, ulps(fn::Atan{}(x), std::atan(wide)));
+    of_asin = support::larger(of_asin, ulps(fn::Asin{}(x), std::asin(wide)));
+    of_acos = support::larger(of_acos, ulps(fn::Acos{}(x), std::acos(wide)));
+    of_atan = support::larger(of_atan, ulps(fn::Atan{}(x), std::atan(wide)));
   };
   for (int i = -500000; i <= 500000; ++i) at(2e-6 * i + 1e-11 * (i % 97));
   for (int i = -400000; i <= 400000; ++i) at(1.2e-5 * i + 1e-10 * (i % 89));
@@ -303,7 +304,7 @@ TEST_CASE("cbrt of doubles, exact at cubes where products and sums are fused") {
   double of_cbrt = 0;
   int other = 0;
   const auto at = [&](double x) {
-    of_cbrt = std::max(of_cbrt, ulps(fn::Cbrt{}(x), std::cbrt(static_cast<long double>(x))));
+    of_cbrt = support::larger(of_cbrt, ulps(fn::Cbrt{}(x), std::cbrt(static_cast<long double>(x))));
   };
   for (int i = -400000; i <= 400000; ++i) at(2e-5 * i + 1e-10 * (i % 97));
   for (int i = -420000; i <= 400000; ++i) at((i % 2 == 0 ? 1 : -1) * std::exp2(0.00255 * i));

@@ -14,6 +14,7 @@
 
 #include "kernel/buffer.hpp"
 #include "kernel/ulps.hpp"
+#include "support/larger.hpp"
 
 using namespace tessera;
 using test::Buffer;
@@ -100,13 +101,14 @@ template <class T> void check(const Given<T>& given) {
     CHECK(std::abs(wide(made.inverse[r]) - inverse) <=
           inverse * (16 * eps + 16 * std::pow(most * inverse * eps, 2)));
     if (work.centred) CHECK(std::abs(wide(made.mean[r]) - mean) <= 4 * eps * most);
-    Wide worst = 0;
+    double worst = 0;
     for (std::size_t j = 0; j < row; ++j) {
       const Wide h = (wide(given.x[r * row + j]) - mean) * inverse * wide(given.scale[j]);
       const Wide plus = work.biased ? wide(given.bias[j]) : 0;
       const Wide allowed = (32 * eps + round) * (std::abs(h) + std::abs(plus)) +
                            8 * eps * most * inverse * std::abs(wide(given.scale[j]));
-      worst = std::max(worst, std::abs(wide(made.y[r * row + j]) - h - plus) / (allowed + least));
+      const Wide error = std::abs(wide(made.y[r * row + j]) - h - plus);
+      worst = support::larger(worst, static_cast<double>(error / (allowed + least)));
     }
     CHECK(worst <= 1);
   }

@@ -11,6 +11,7 @@
 
 #include "kernel/buffer.hpp"
 #include "kernel/ulps.hpp"
+#include "support/larger.hpp"
 
 using namespace tessera;
 using test::Buffer;
@@ -73,7 +74,7 @@ double worst_error(bool logarithm, const detail::LocalScan& lines, const std::ve
       const double allowed =
           size * rounded + steps * eps + static_cast<double>(std::numeric_limits<T>::denorm_min());
       const double error = static_cast<double>(std::abs(static_cast<long double>(y[i]) - exact));
-      most = std::max(most, error / allowed);
+      most = support::larger(most, error / allowed);
     }
   });
   return most;

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "support/larger.hpp"
+
 namespace test {
 
 /// Returns how many units in the last place of the float nearest to `exact` lie between; zeros of
@@ -33,7 +35,7 @@ template <class F, class G> double worst(F f, G g, std::uint64_t step = 1009) {
     const std::uint32_t narrow = static_cast<std::uint32_t>(bits);
     float x;
     std::memcpy(&x, &narrow, sizeof x);
-    most = std::max(most, ulps(f(x), g(static_cast<double>(x))));
+    most = support::larger(most, ulps(f(x), g(static_cast<double>(x))));
   }
   return most;
 }

@@ -56,8 +56,8 @@ template <class X> long wrong_recurrence(const X& x, Index n, bool reverse, bool
       const Index t = reverse ? n - 1 - k : k;
       const complex<double> seen = h(i, t), step = step_of(i, t);
       const double next_factor = factor * step.re, next_value = value * step.re + step.im;
-      wrong += std::fabs(seen.re - (exclusive ? factor : next_factor)) > 1e-9;
-      wrong += std::fabs(seen.im - (exclusive ? value : next_value)) > 1e-9;
+      wrong += !(std::fabs(seen.re - (exclusive ? factor : next_factor)) <= 1e-9);
+      wrong += !(std::fabs(seen.im - (exclusive ? value : next_value)) <= 1e-9);
       factor = next_factor;
       value = next_value;
     }

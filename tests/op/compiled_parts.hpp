@@ -16,6 +16,7 @@
 #include <tessera/tessera.hpp>
 
 #include "support/enumerate.hpp"
+#include "support/larger.hpp"
 #include "support/observer.hpp"
 
 namespace support {
@@ -47,8 +48,7 @@ inline std::string results_apart(const std::vector<DynamicTensor>& got,
     double most = 1, by = 0;
     for (std::size_t k = 0; k < b.values.size(); ++k) {
       most = std::max(most, std::fabs(b.values[k]));
-      by = std::max(by, std::fabs(a.values[k] - b.values[k]));
-      if (a.values[k] != a.values[k]) by = 1e300;
+      by = support::larger(by, std::fabs(a.values[k] - b.values[k]));
     }
     if (!(by <= rounding * most))
       wrong += "result " + std::to_string(i) + " differs by " + std::to_string(by / most) +
