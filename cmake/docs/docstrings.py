@@ -16,7 +16,7 @@ from headers import declarations_of, head_of, is_elsewhere, is_function, name_of
 
 WORDS = {"what it communicates": r"[Cc]ommunicat", "what it throws": r"[Tt]hrow|[Ee]rrors"}
 SHAPES = r"\(\w+(?:, [\w.]+)*,? *(?:\.\.\.)?\)|\b(?:shape|extents?|scalar|elements?|dimensions?|lines?|sharding|spec)\b"
-OF_ALL = r"^(The same|Over all|Operands and|Returns the reduction|Returns? .*by (name|Kind))|alpha \* a"  # how comments speak of several functions
+OF_ALL = r"^(The same|These overloads|Over all|Operands and|Returns the reduction|Returns? .*by (name|Kind))|alpha \* a"  # how comments speak of several functions
 CALLED = ("op", "manual", "grad", "nn", "io")  # the rooms whose functions programs call
 
 
