@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
       fmt::print("As C++:\n{}\n", specs_of(choice));
     }
 
-    // The same small, on processes: chosen once, kept as text, and run as the text says.
+    // A small one runs on processes: chosen once, kept as text, and run as the text says.
     const auto mesh = make_mesh<Grid>(env, 2, 2);
     const DynamicTensor x = random_normal<float>(mesh, {8, 6, 16}, Sharding{{0}, {}, {}}, 7);
     const Block whole = born({mesh}, 16, 4, 32);

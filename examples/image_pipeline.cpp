@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
     write(mesh, results.edges, prefix + "_edges");
     write(mesh, results.half, prefix + "_half");
 
-    // The same by process 0 alone.
+    // Process 0 computes the results alone.
     const auto whole = to_root(x);
     const auto blur = to_root(results.blur), edges = to_root(results.edges),
                half = to_root(results.half);

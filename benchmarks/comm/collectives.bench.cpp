@@ -75,7 +75,7 @@ Call call_of(Collective kind, int own, int members, Index count) {
   return call;
 }
 
-/// The same by hand.
+/// The call by hand.
 struct Plain {
   Call call;
   std::vector<int> send_counts, send_shifts, receive_counts, receive_shifts;

@@ -52,7 +52,7 @@ template <class From, class To> void cast(const std::string& name) {
       [&] { detail::map<To>(fn::Cast<To>{}, work, y.data(), x.data()); });
 }
 
-/// Of positive numbers; and powers of them.
+/// Measures functions of positive numbers, and their powers.
 template <class T> void of_positive(const std::string& type) {
   Buffer<T> x = numbers<T>(many), y(x.size());
   const Buffer<T> z = x;

@@ -190,7 +190,7 @@ void sweep(const double* in, double* out, int n) {
                        Step{in, out, n, n, side * side, side});
 }
 
-/// The same with Kokkos and MPI alone: split along dimension 0, whose faces lie in one piece;
+/// The step with Kokkos and MPI alone: split along dimension 0, whose faces lie in one piece;
 /// periodic in all dimensions.
 struct Plain {
   int n, rank;

@@ -85,7 +85,7 @@ struct Run {
     chosen += " " + to_string(s, mesh->names());
     return s;
   }
-  /// The same of the case's result number k.
+  /// Returns some sharding of the case's result number k.
   Sharding out(int k = 0) const { return some(c.out[static_cast<std::size_t>(k)].extents.size()); }
   /// Some sharding, in a fifth of the cases with open values, where allowed(sharding).
   template <class Allowed> Sharding out_open(Reduction kind, const Allowed& allowed) const {

@@ -228,7 +228,7 @@ Program vision_forward(const Place& axes) {
 }
 }  // namespace
 
-// Of the columns by hand: a whole activation has 4,096 KiB, its block under data=2 has 2,048; the
+// The columns, by hand: a whole activation has 4,096 KiB, its block under data=2 has 2,048; the
 // weights of both layers and the table have 26,624 KiB.
 TEST_CASE("decoders send less than in XLA's programs") {
   check(

@@ -121,7 +121,7 @@ TEST_CASE("functions whose gradient their author states") {
     CHECK(close(scaled(x), x));
     const auto got = value_and_grad([&](const auto& v) { return sum<"ij->">(scaled(v) * w); })(x);
     CHECK(close(got.gradient, 3.0 * w * x));
-    // Of several arguments, with what was saved; a kernel that no tape sees.
+    // A function of several arguments, with what was saved, and with a kernel that no tape sees.
     const auto hidden = custom_gradient(
         [](const auto& a, const auto& b) {
           auto y = zeros_like(a);
@@ -244,7 +244,7 @@ TEST_CASE("layers that run again on the way back") {
     const Program kept = record(loss(dense)), twice = record(loss(recompute(dense)));
     CHECK(twice.peak_bytes() < kept.peak_bytes());
     CHECK(twice.entries().size() > kept.entries().size());
-    // The same tensor given twice, and integers beside.
+    // A tensor may be given twice, and integers beside it.
     const auto squared = recompute([](const auto& a, const auto& b) { return a * b; });
     const auto by = value_and_grad([&](const auto& v) { return sum<"ij->">(squared(v, v)); })(x);
     CHECK(close(by.gradient, 2.0 * x));

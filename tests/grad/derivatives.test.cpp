@@ -68,7 +68,7 @@ template <int I, class F, std::size_t N> double slope(const F& f, const Point<N>
   else
     return D::slope == Slope::one ? 1 : D::slope == Slope::zero ? 0 : -1;
 }
-/// The same, of operands that are written out.
+/// Returns the slope at operands that are written out.
 template <int I, class F, class... T> double slope_at(const F& f, T... x) {
   return slope<I>(f, Point<sizeof...(T)>{x...});
 }
@@ -169,7 +169,7 @@ template <std::size_t N, class... F> void check(const Domain<N>& domain, const F
 template <class... F> void check(double low, double high, const F&... f) {
   check(Domain<1>{{{low, high}}}, f...);
 }
-/// The same of two operands, and with each of them fixed.
+/// Checks a function of two operands, also with each of them fixed.
 template <class... F> void check_fixed(const Domain<2>& domain, const F&... f) {
   check(domain, f...);
   const auto mean = [](auto range) { return 0.4 * range.first + 0.6 * range.second; };
@@ -290,7 +290,7 @@ TEST_CASE("kinks and edges") {
   CHECK(slope_at<2>(fn::Clamp{}, 1.0, -1.0, 1.0) == 0);
   CHECK(slope_at<0>(fn::Clamp{}, 1.0, 1.0, 1.0) == 1);
 
-  // Of every x, low and high of a few, exactly one counts.
+  // Exactly one of x, low and high counts, for all of a few values.
   for (const double x : {-1.0, 0.0, 0.5, 1.0, 2.0})
     for (const double low : {-1.0, 0.0, 1.0})
       for (const double high : {-1.0, 0.0, 1.0})
@@ -347,7 +347,7 @@ TEST_CASE("kinks and edges") {
   CHECK(fn::Silu{}(-infinity) == 0);
   CHECK(std::signbit(fn::Silu{}(-infinity)));
 
-  // The same at scales whose squares overflow or vanish.
+  // The slopes hold at scales whose squares overflow or vanish.
   for (const double scale : {1e-200, 1.0, 1e200}) {
     CHECK(is_near(slope_at<0>(fn::Atan2{}, 3 * scale, 4 * scale), 0.16 / scale));
     CHECK(is_near(slope_at<1>(fn::Atan2{}, 3 * scale, 4 * scale), -0.12 / scale));

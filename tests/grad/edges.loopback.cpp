@@ -51,7 +51,7 @@ TEST_CASE("the gradient of a norm and of a standard deviation that are 0 is 0") 
     of(double{});
     of(float{});
     of(half{});
-    // Of the gradient's own gradient too: d |x|^2 / 2 is |dx|^2, whatever the way.
+    // The gradient has a gradient of its own: d |x|^2 / 2 is |dx|^2, whatever the way.
     const auto t = zeros<Tensor<double, data, model>>(mesh, {3, 4});
     const auto twice = value_and_grad([](const auto& v) {
       return sum(value_and_grad([](const auto& u) { return norm(u); })(v).gradient);
@@ -164,7 +164,7 @@ TEST_CASE("what chooses passes no gradient to what it did not choose") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);
     const auto of = [&]<class T>(T) {
-      // Of each row the last element is the largest, and the only one above 2.
+      // The last element of each row is the largest, and the only one above 2.
       const auto x = from_function<Tensor<T, data, model>>(
           mesh, {3, 3}, [](const GlobalIndex& i) { return T(i[1] == 2 ? 3.0 : -1.0); });
       const auto two = full<Tensor<T, data, model>>(mesh, {3, 3}, T(2.0));

@@ -233,7 +233,7 @@ TEST_CASE("a choice of layers is written, read, repeated and compared") {
        ++at)
     ++lines;
   CHECK(lines == static_cast<std::size_t>(count(choice)));
-  // Of choices that cost the same, the previous one stays.
+  // Among choices that cost the same, the previous one stays.
   const Index between = (peak_of(uniform, choice_of(0)) + peak_of(uniform, choice_of(31))) / 2;
   const Choice first = layers_within(uniform, between);
   int others = 0;

@@ -116,7 +116,7 @@ template <class F>
 void keeps(const char* name, const F& f, Wide (*exact)(Wide), double single, double twofold) {
   keeps(name, f, exact, Laws{{single}, {twofold}});
 }
-/// The same of two arguments: special values and some of each size with each other.
+/// Compares a function of two arguments: special values and some of each size with each other.
 template <class T, class F>
 void keeps_of_two(const char* name, const F& f, Wide (*exact)(Wide, Wide), Law law) {
   std::vector<T> some;

@@ -28,7 +28,8 @@ template <class T> bool before(T x, T y, bool descending) {
   }
   return descending ? y < x : x < y;
 }
-/// The same of keys alone: -0 comes before 0, and NaNs are in the order of their bits.
+/// Returns whether key x comes before y: -0 comes before 0, and NaNs are in the order of their
+/// bits.
 template <class T> bool before_alone(T x, T y, bool descending) {
   if (before(x, y, descending) || before(y, x, descending)) return before(x, y, descending);
   if constexpr (!std::is_integral_v<T>) {

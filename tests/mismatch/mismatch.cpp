@@ -52,7 +52,7 @@ template <class F> void call_until(Environment& env, F odd, MeshOptions options 
     reshard(x, whole(2));
   }
 }
-/// The same with calls from process to process, spinning.
+/// Makes calls from process to process, spinning, until some process does not.
 template <class F> void exchange_until(Environment& env, F odd) {
   MeshOptions options;
   options.wait = Wait::spin;

@@ -515,7 +515,7 @@ TEST_CASE("what differs between structures is said of the nearest, whatever it i
     says("operator 1, roll roll: it is by 2");
     says("its result is kept, and was not");
     says("call 5 differs from call 1:");
-    // Of each mesh those that were called last are kept.
+    // The structures that each mesh called last are kept.
     auto g = compile([](const auto& z) { return z + z; }, {.most_structures = 2});
     const auto on = [&](const ProcessMesh<Grid>& there, Index n) {
       CHECK(to_host(g(full<Real<data, _>>(there, {n, 2}, 2.0))).values.size() ==

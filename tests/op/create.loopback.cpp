@@ -171,7 +171,7 @@ TEST_CASE("arange has as many elements as NumPy's") {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     const auto ends = to_host(arange<Tensor<std::int64_t, _>>(mesh, -most - 1, most, most));
     CHECK(ends.values == std::vector<std::int64_t>{-most - 1, -1, most - 1});
-    // Of uint64, whose numbers are not all int64, while stops and steps may be negative.
+    // Numbers of uint64 are not all int64, while stops and steps may be negative.
     using Naturals = Tensor<std::uint64_t, data>;
     constexpr std::uint64_t half_way = std::uint64_t{1} << 63, all = ~std::uint64_t{0};
     const auto naturals = [&](auto start, auto stop, auto step) {

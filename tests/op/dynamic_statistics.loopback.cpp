@@ -27,7 +27,7 @@ template <class F> void on_every_mesh(const F& f) {
       f(make_mesh<Grid>(std::move(world), size));
     });
 }
-/// The same elements, to the last bit, under the same sharding.
+/// Checks that the elements are the same, to the last bit, under the same sharding.
 template <class A> void same(const DynamicTensor& d, const A& typed) {
   using T = typename A::value_type;
   CHECK(d.desc() == typed.desc());

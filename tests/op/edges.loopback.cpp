@@ -72,7 +72,7 @@ template <class T> void quotients() {
           for (const T sign : {T(1), T(-1)}) {
             if (c == 0 && d == 0) continue;
             const complex<T> q = complex<T>(a, sign * b) / complex<T>(c, d);
-            // Of numbers that are at most 1 in size, so that long double's exponents are enough.
+            // The numbers are at most 1 in size, so that long double's exponents are enough.
             const std::complex<long double> x(a, sign * b), y(c, d);
             const long double norm = std::hypot(y.real(), y.imag());
             const auto u = std::complex<long double>(y.real() / norm, y.imag() / norm);

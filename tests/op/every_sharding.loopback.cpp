@@ -33,7 +33,7 @@ struct Hard {
     return static_cast<double>(n % 17) * 100 - 800;
   }
 };
-/// The same, of numbers that NumPy's sums of exponentials would not overflow with.
+/// Numbers that NumPy's sums of exponentials would not overflow with.
 struct Easy {
   KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
     return static_cast<double>(i.linear() * 7 % 11) / 4 - 1;
@@ -53,7 +53,8 @@ template <class F> void for_every_sharding(const F& f) {
 bool near(double a, double b, double apart) {
   return a == b || (a != a && b != b) || std::fabs(a - b) <= apart;
 }
-/// Of y (of float or double) against x: what NumPy's logaddexp.accumulate gives along `along`.
+/// Compares y (of float or double) with what NumPy's logaddexp.accumulate gives for x along
+/// `along`.
 template <class T>
 bool is_running(const HostTensor<T>& y, const HostTensor<double>& x, int along, ScanOptions options,
                 double eps) {

@@ -35,7 +35,7 @@ struct Einsum : Usual {
   static constexpr auto value(const Sharding& out) { return ops::Einsum{parse("ik,kj->ij"), out}; }
 };
 
-/// Of one tensor, six by eight.
+/// A form with one tensor, six by eight.
 struct OfOne : Usual {
   using Operands = Tensors<Real<data, model>>;
   using Out = P<_, model>;
@@ -487,7 +487,7 @@ CallOptions first_of(const CallOptions& call) {
 constexpr std::string_view split_as_it_was =
     "a tensor with a halo, and what the adjoint makes of it, is split as the tensor without was";
 constexpr Halo rim{{1, 1, Boundary::periodic}, {}};
-/// Of the halo, the adjoint makes what can be compared.
+/// The adjoint makes what can be compared of the halo.
 struct HaloExchange : OfOne {
   static constexpr OperatorKind kind = OperatorKind::halo;
   using Out = P<data, model>;
@@ -656,7 +656,7 @@ struct Create : OfOne {
 struct Between : Reshard {
   static constexpr bool constant = false, deduces = false;
 
-  /// The same one for one mesh, as long as a tensor lies there.
+  /// Returns one and the same mesh for a mesh, as long as a tensor lies there.
   static ProcessMesh<Grid> other(const std::shared_ptr<MeshCore>& mesh) {
     thread_local std::weak_ptr<MeshCore> from, there;
     if (from.lock() == mesh && there.lock() != nullptr) return ProcessMesh<Grid>(there.lock());

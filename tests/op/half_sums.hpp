@@ -31,7 +31,7 @@ template <class T> struct Large {
     return k == 0 ? big : k == 4 ? -big : k % 3 == 0 ? 3 : 1;
   }
 };
-/// The same integers as T has, as doubles.
+/// The integers that T has here, as doubles.
 template <class T> struct AsDouble {
   Index seed;
   KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {

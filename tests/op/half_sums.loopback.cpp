@@ -87,7 +87,7 @@ TEST_CASE("parts of sums of half types travel as float, and as they are where a 
 TEST_CASE("parts that are half types in their tensor's own type are summed wider") {
   for (const int processes : {4, 8})
     on(MeshShape{processes}, {}, [&](const auto& mesh) {
-      // Of 2048 and as many ones as there are other processes.
+      // The sum is of 2048 and as many ones as there are other processes.
       const auto x = from_function<half>(
           mesh, {processes}, Sharding{{0}},
           [](const GlobalIndex& i) { return static_cast<half>(i[0] == 0 ? 2048.0f : 1.0f); });

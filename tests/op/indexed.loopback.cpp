@@ -211,7 +211,7 @@ TEST_CASE("a take and a scatter by sum are adjoint, and a window and its update"
         const DynamicTensor ay = tessera::scatter<Sum>("bs,bsm->vm", {ids, y}, {5}, out_of_range,
                                                        some_sharding(random, 2, axes));
         CHECK(std::fabs(inner(ax, y) - inner(x, ay)) <= 1e-10);
-        // The same of windows of 2 rows, which begin from -2 to 6.
+        // The adjoint holds for windows of 2 rows too, which begin from -2 to 6.
         const DynamicTensor rows = some({2, 2, 9, 3}, 0.11);
         const DynamicTensor wx = tessera::take(
             "vm,bs->bVsm", x, ids, {WindowSizes(2), out_of_range}, some_sharding(random, 4, axes));
@@ -283,7 +283,7 @@ TEST_CASE("the typed surface: an embedding, its gradient, a cache of keys") {
       const auto c = iota<Tensor<Ids, _>>(mesh, {4});
       const auto diagonal = take<"xyc,n,n->nc">(image, r, c);
       CHECK(to_host(diagonal)(3, 2) == 3 * 15 + 3 * 3 + 2);
-      // The same by columns of one tensor: (n, 0), (n, 1), ...
+      // The columns of one tensor say the same places: (n, 0), (n, 1), ...
       const auto places = from_function<Tensor<Ids, data, model>>(
           mesh, {4, 2}, [](const GlobalIndex& i) { return i[1] == 0 ? 1 : i[0]; });
       const auto second = take<"xyc,nk->nc">(image, places);

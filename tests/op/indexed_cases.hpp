@@ -320,7 +320,7 @@ template <class T> class IndexedCases {
     for (char letter : term) desc.extents.push_back(extent(letter));
     return desc;
   }
-  /// Of sums of at most n elements, each at most 1.48 p in size.
+  /// Returns how far sums of at most n elements may be off, each at most 1.48 p in size.
   double tolerance(Index n) const {
     if (!std::is_floating_point_v<T>) return 0;
     return 2 * static_cast<double>(n + 4) * static_cast<double>(n + 4) *

@@ -43,7 +43,7 @@ template <class F> void on_every_mesh(const F& f) {
 template <class T>
 using Wide =
     std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool>, std::int64_t, std::uint64_t>;
-/// The same bits of the other sign.
+/// The type that has these bits with the other sign.
 template <class T>
 using Other = std::conditional_t<std::is_signed_v<Wide<T>>, std::uint64_t, std::int64_t>;
 

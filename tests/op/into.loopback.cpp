@@ -41,7 +41,7 @@ struct IsLarge {
   KOKKOS_FUNCTION std::int64_t operator()(double x) const { return x > 3 ? 1 : 0; }
 };
 
-/// Of three element types, and a result of a fourth.
+/// Takes three element types, and returns a fourth.
 struct Weigh {
   KOKKOS_FUNCTION float operator()(double x, std::int64_t n, bool counts) const {
     return counts ? static_cast<float>(x) * static_cast<float>(n) : 0.5f;
@@ -374,11 +374,11 @@ TEST_CASE(
     const auto says = [&](const auto& call, const char* part) {
       return text_of(call).find(part) != std::string::npos;
     };
-    // Of three, the last product goes there, whichever operands the first ones had.
+    // With three operands the last product goes there, whichever operands the first ones had.
     const DynamicTensor y = zeros<double>(mesh, {6, 8}, rows);
     (void)einsum("ij,jk,kl->il", {x, w, x}, {rows, into(y)});
     CHECK(alike(to_host<double>(y), to_host<double>(einsum("ij,jk,kl->il", {x, w, x}, rows))));
-    // Of a map it may be an operand.
+    // A map's destination may be an operand.
     const DynamicTensor z = from_function<Real<data, model>>(mesh, {6, 8}, Ramp{});
     (void)maximum(z, -1 * x, into(z));
     CHECK(to_host<double>(z) == to_host<double>(maximum(x, -1 * x)));

@@ -146,7 +146,7 @@ TEST_CASE("typed: another mesh, its own types") {
     REQUIRE_THAT(to_host(reshard<InRow<line, _>>(open, row)) == to_host(einsum<"ik,jk->ij">(x, x)));
     REQUIRE_THAT(to_host(reshard<Tensor<model, data>>(x, mesh)) ==
                  to_host(x));  // to its own mesh: a reshard
-    // The same blocks on the same processes: nothing is sent.
+    // Where the blocks are the same on the same processes, nothing is sent.
     const auto again = make_mesh<Grid>(world, 2, 3);
     mesh.ledger().reset();
     const auto copy = reshard<Tensor<data, model>>(x, again);
@@ -174,7 +174,7 @@ TEST_CASE("a mesh whose axes are known when the program runs") {
     REQUIRE_THAT(text.find("columns") != std::string::npos);
     REQUIRE_THAT(text.find("first") != std::string::npos);
 
-    // Of a typed mesh it is that mesh: what is made on either mixes.
+    // A dynamic mesh of a typed one is that mesh: what is made on either mixes.
     const auto typed = make_mesh<Grid>(world, 2, 2);
     const DynamicMesh same = typed;
     const auto x = from_function<Tensor<data, model>>(typed, {7, 5}, Ramp{});

@@ -147,7 +147,7 @@ TEST_CASE("gradients go through moves between parts, and between meshes") {
     using X = Tensor<data, model>;
     const auto x = from_function<X>(first, {5, 6}, Ramp{});
     const auto w = from_function<Tensor<model, _>>(second, {5, 6}, Ramp{});
-    // Of x^3 w in two stages; x itself goes back to the first, which uses it too.
+    // The loss is x^3 w in two stages; x itself goes back to the first, which uses it too.
     const auto loss = [&](const X& t, const Tensor<model, _>& v) {
       const auto there = reshard<Tensor<model, _>>(t * t, second);
       const auto again = reshard<X>(there * v, first);

@@ -551,7 +551,7 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
   const SomeFunction function{Random(random.next()), 1 + random.below(14)};
   return program_case(core, random, function, 0);
 }
-/// The same of a gradient.
+/// Returns what is wrong with a case of a gradient.
 inline std::string some_gradient_case(const std::shared_ptr<MeshCore>& core, Random& random) {
   const SomeGradient function{Random(random.next()), 1 + random.below(4)};
   return program_case(core, random, function, 1e-9);

@@ -92,7 +92,7 @@ template <class T> class SpecialOperators {
     check("reshard from Unreduced", reshard(open, whole), expected);
     check("reshard from Unreduced, scattered", reshard(open, split(1, 0)), expected);
   }
-  /// Of integers: in 64 bits, or in their own type, which wraps.
+  /// Integers are summed in 64 bits, or in their own type, which wraps.
   template <class Kind> void sums() {
     using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
     std::vector<Wide> wide;
@@ -194,8 +194,8 @@ template <class T> class SpecialOperators {
   std::string wrong_;
 };
 
-/// Of all ordered types and truth values; the first thing that is wrong, or nothing. Collective
-/// over the mesh, which has one axis.
+/// Runs all ordered types and truth values; returns the first thing that is wrong, or nothing.
+/// Collective over the mesh, which has one axis.
 inline std::string special_operators_wrong(const std::shared_ptr<MeshCore>& mesh) {
   use_element<std::int64_t>();
   std::string text;

@@ -64,7 +64,7 @@ inline std::vector<double> numbers_after(const ProcessMesh<Grid>& mesh, Index st
   return numbers;
 }
 
-/// The same on one process, without the others.
+/// Returns the numbers of one process, without the others.
 inline std::vector<double> numbers_alone(Index steps) {
   std::vector<double> numbers;
   run_loopback(1, [&](std::shared_ptr<Transport> world) {

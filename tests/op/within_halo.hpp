@@ -58,7 +58,7 @@ class WithinHalos {
 
   /// Returns x, or the same tensor within a halo.
   DynamicTensor put(const DynamicTensor& x) { return put(x, stored_.operands.push_back({})); }
-  /// The same of the destination of an operator.
+  /// Returns the destination of an operator, or the same tensor within a halo.
   DynamicTensor put_destination(const DynamicTensor& x) { return put(x, stored_.destination); }
 
   PlanOptions options(const std::shared_ptr<MeshCore>& mesh) const {

@@ -37,7 +37,7 @@ static_assert(least_network_order(both(over({0}, 1 << 20), over({1}, 1 << 10)), 
                                   nodes_of(8)) == DeviceOrder{{1, 0}});
 static_assert(least_network_order(both(over({0}, 1 << 10), over({1}, 1 << 20)), MeshShape{8, 8},
                                   nodes_of(8)) == DeviceOrder{});
-// Of three axes two fit into a node of 4: the two that are heavy.
+// Two of three axes fit into a node of 4: the two that are heavy.
 static_assert(least_network_order(both(over({0}, 900), over({2}, 500)), MeshShape{2, 2, 2},
                                   nodes_of(4))
                   .axes[0] == 1);

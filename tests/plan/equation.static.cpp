@@ -63,7 +63,7 @@ inline constexpr Sharding column{{}, {0}};
 constexpr Verdict check_einsum(const Terms& terms, const Shardings& x, const Sharding& out) {
   return ops::Einsum{terms, out}.check(ones(x));
 }
-/// Of a product, or of a map, which stretches dimensions of extent 1.
+/// Checks the extents of a product, or of a map, which stretches dimensions of extent 1.
 constexpr Verdict check_extents(const Terms& terms, const TensorDescs& x, bool map) {
   const Sharding whole = Sharding::replicated(terms.result.size());
   return map ? ops::Map{.terms = terms, .out = whole}.check(x) : ops::Einsum{terms, whole}.check(x);

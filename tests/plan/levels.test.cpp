@@ -91,7 +91,7 @@ TEST_CASE("where axes tell nodes from cores, the levels are plain sets of axes")
   CHECK(calls_of(reduced) == std::vector<Made>{{reduce_scatter, node, 0},
                                                {all_reduce, network, reduced.network_bytes()},
                                                {all_gather, node, 0}});
-  // The same numbers as over one axis of 64.
+  // The numbers are those over one axis of 64.
   const Plan joined =
       reshard({Index{1} << 20}, open_over({0}, 1), {{}}, MeshShape{64}, nodes_of(8), 13);
   CHECK(reduced.payload_bytes() == joined.payload_bytes());

@@ -140,7 +140,7 @@ TEST_CASE("what they communicate") {
   CHECK(scan.count(Collective::exchange) == 3);
   CHECK(scan.communications() == 3);
   CHECK(scan.payload_bytes() == 3 * 16 * 4);
-  // Of a softmax the largest element of each row and its sum of exponentials.
+  // A softmax needs the largest element of each row and its sum of exponentials.
   CHECK(ops::Softmax{parse("bv->bv"), 'v', false, whole}
             .plan({TensorDesc{DType::f32, {16, 4096}, whole}}, {mesh})
             .steps.size() == 1);
@@ -150,7 +150,7 @@ TEST_CASE("what they communicate") {
   CHECK(soft.communications() == 2);
   CHECK(soft.payload_bytes() == 2 * (16 - 2) * 2 + 2 * (16 - 2) * 4);  // the sums are floats
   CHECK(soft.peak_bytes < 16 * 512 * 2 + 1024);
-  // Of a variance the means and the squares; one step where rows are whole.
+  // A variance needs the means and the squares; it is one step where rows are whole.
   const Plan spread = ops::Moments{rows, true, row}.plan({halves}, {mesh});
   CHECK(spread.count(Collective::all_reduce) == 2);
   CHECK(spread.communications() == 2);
@@ -164,8 +164,8 @@ TEST_CASE("what they communicate") {
   CHECK(ops::Moments{rows, false, Sharding{{0, 1}}}
             .plan({x}, {mesh})
             .count(Collective::reduce_scatter) == 1);
-  // Of a layer norm the same, as floats, and of an RMS norm the squares alone; scale and bias are
-  // cut where they lie.
+  // A layer norm needs both, as floats, and an RMS norm the squares alone; scale and bias are cut
+  // where they lie.
   const Terms norm = parse("bv,v,v->bv");
   const Sharding one{{}};
   const TensorDesc factor{DType::f16, {4096}, one};

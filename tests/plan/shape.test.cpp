@@ -121,7 +121,7 @@ TEST_CASE("a slice of one block that all need is broadcast, where that costs les
     CHECK(p.communications() == 1);
     CHECK(p.own_payload_bytes() == (process == 2 ? 0 : 5 * 17 * 4));
   }
-  // Of two blocks, or into a split result: point to point, or what else is cheapest.
+  // A slice of two blocks, or into a split result, is no broadcast.
   CHECK(planned({17, 3}, {25, 20}, rows, whole, eight).count(Collective::broadcast) == 0);
   CHECK(planned({17, 3}, {22, 20}, rows, {{}, {0}}, eight).count(Collective::broadcast) == 0);
   CHECK(planned({40, 0}, {50, 24}, rows, whole, MeshShape{2}).count(Collective::broadcast) == 0);

@@ -191,8 +191,8 @@ TEST_CASE("messages share links as water fills them") {
       if (from != to) messages.push_back({from, to, 1.0 + below(1000)});
     }
     if (messages.empty()) continue;
-    // The same by raising all rates a little at a time, until a link on the way is full, anew when
-    // a message has ended.
+    // A second way to the times: all rates rise a little at a time, until a link on the way is
+    // full, and anew when a message has ended.
     constexpr double step = 0.5;
     std::vector<double> left, ends(messages.size());
     for (const detail::NetworkMessage& m : messages) left.push_back(m.bytes);

@@ -84,7 +84,7 @@ class DryRun {
   std::string wrong_result(const std::vector<std::uint64_t>& seeds, const Whole<Value>& expected) {
     return wrong_results(seeds, {expected});
   }
-  /// The same of a plan with several results, in order.
+  /// Compares a plan with several results, in order.
   std::string wrong_results(const std::vector<std::uint64_t>& seeds,
                             const std::vector<Whole<Value>>& expected) {
     data_.assign(index(mesh_.processes()), std::vector<Values>(index(plan().slots.size())));
@@ -234,7 +234,8 @@ class DryRun {
       return "what arrives does not make up the block";
     return "";
   }
-  /// Of a product in rounds: its calls and buffers are those that the step counts.
+  /// Returns what is wrong with a product in rounds: its calls and buffers are those that the step
+  /// counts.
   std::string broken_loop(const Plan& plan, const Step& step) const {
     const detail::LoopWork work = detail::loop_work(plan, step);
     Index payload = 0, network = 0, messages = 0, scratch = 0, flops = 0;
@@ -256,7 +257,8 @@ class DryRun {
     if (flops != step.flops) return "the products have other operations than the step";
     return scratch == step.scratch ? "" : "the buffers are not the step's scratch";
   }
-  /// Of one call: its group, its pieces if it is even, and what it counts as going between nodes.
+  /// Returns what is wrong with one call: its group, its pieces if it is even, and what it counts
+  /// as going between nodes.
   std::string broken_call(const Plan& plan, const Call& call) const {
     const Coordinates at = mesh_.coordinates(plan.process);
     if (call.members != mesh_.group_size(call.group) ||

@@ -61,7 +61,7 @@ void on_every_mesh_so_often(const char* name, std::uint64_t otherwise, int axes,
   CHECK(wrong.empty());
 }
 
-/// The same with one count for all meshes.
+/// Runs so many cases on every mesh.
 template <class Run>
 void on_every_mesh(const char* name, std::uint64_t otherwise, int count, int axes, const Run& run) {
   on_every_mesh_so_often(

@@ -20,7 +20,7 @@ inline Index placed(std::int64_t i, Index extent, OutOfRange out_of_range) {
   return i < 0 ? 0 : extent - 1;
 }
 
-/// Of a reduction; none sets.
+/// Joins two values by a reduction; none sets the second.
 template <class T> T joined(Reduction kind, T x, T y) {
   if (kind == Reduction::none) return y;
   if (kind == Reduction::product) return static_cast<T>(x * y);

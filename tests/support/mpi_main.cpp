@@ -55,7 +55,7 @@ struct AbortOnFatal : doctest::IReporter {
   void test_case_skipped(const doctest::TestCaseData&) override {}
 
   void test_case_exception(const doctest::TestCaseException& e) override {
-    // Of a REQUIRE that failed log_assert has told already; doctest ends the test case with an
+    // log_assert has told of a REQUIRE that failed already; doctest ends the test case with an
     // exception of its own.
     end_job(test->m_file.c_str(), test->m_line,
             e.is_crash ? "crash: " : "exception: ", e.error_string.c_str(), "");

@@ -19,7 +19,8 @@ struct Observer {
   /// this process.
   virtual std::string end(const tessera::MeshCore& mesh,
                           const std::vector<tessera::Call>& planned) = 0;
-  /// The same of a Program over several parts. `world`: the mesh whose processes it numbers.
+  /// Ends the observation of a Program over several parts. `world`: the mesh whose processes it
+  /// numbers.
   virtual std::string end_of_parts(const tessera::Program&, const tessera::MeshCore& /*world*/) {
     return "";
   }

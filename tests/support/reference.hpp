@@ -112,7 +112,7 @@ template <class T> Whole<T> einsum(const Terms& terms, const Whole<T>& a, const 
   return c;
 }
 
-/// Of any number of operands.
+/// Computes an einsum of any number of operands.
 template <class T> Whole<T> einsum(const Terms& terms, const std::vector<Whole<T>>& x) {
   std::vector<Extents> extents;
   for (const Whole<T>& one : x) extents.push_back(one.extents);

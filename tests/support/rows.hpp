@@ -62,7 +62,7 @@ Whole<T> scan_by(int along, const F& f, ScanOptions options, const Whole<T>& x, 
   });
   return y;
 }
-/// The same by a reduction.
+/// Scans by a reduction.
 template <class T>
 Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x, T start) {
   return scan_by(

@@ -110,8 +110,8 @@ template <class T> T plain_reduce(Reduction reduction, const std::vector<T>& x) 
   return result;
 }
 
-/// The same bits; of sums and products (`any_nan`) NaNs are alike, since adding does not say which
-/// of two it returns.
+/// Returns whether two values have the same bits; in sums and products (`any_nan`) NaNs are alike,
+/// since adding does not say which of two it returns.
 template <class T> bool same_bits(T a, T b, bool any_nan = false) {
   if constexpr (RealElement<T>)
     if (any_nan && a != a && b != b) return true;

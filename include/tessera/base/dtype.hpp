@@ -186,7 +186,7 @@ template <class F> constexpr decltype(auto) with_real_type(DType type, F&& f) {
       return f(float{});
   }
 }
-/// The same for integers. The caller has checked is_integer(type).
+/// Calls f with an integer of the type. The caller has checked is_integer(type).
 template <class F> constexpr decltype(auto) with_integer_type(DType type, F&& f) {
   switch (type) {
     case DType::i8:
@@ -207,17 +207,17 @@ template <class F> constexpr decltype(auto) with_integer_type(DType type, F&& f)
       return f(std::int32_t{});
   }
 }
-/// The same for real numbers and integers. The caller has checked is_ordered(type).
+/// Calls f with a real number or an integer of the type. The caller has checked is_ordered(type).
 template <class F> constexpr decltype(auto) with_ordered_type(DType type, F&& f) {
   return is_real(type) ? with_real_type(type, f) : with_integer_type(type, f);
 }
-/// The same for all but bool. The caller has checked is_number(type).
+/// Calls f with a number of the type: anything but bool. The caller has checked is_number(type).
 template <class F> constexpr decltype(auto) with_number_type(DType type, F&& f) {
   if (type == DType::c64) return f(complex<float>{});
   if (type == DType::c128) return f(complex<double>{});
   return with_ordered_type(type, f);
 }
-/// The same for all element types.
+/// Calls f with an element of any type.
 template <class F> constexpr decltype(auto) with_type(DType type, F&& f) {
   if (type == DType::boolean) return f(bool{});
   return with_number_type(type, f);

@@ -102,7 +102,7 @@ class Arena {
   /// Takes a block back and empties it; kernels of this thread's lane may still use it. After
   /// close() it only forgets it.
   void release(Block& block) { release(block, closed_ || dry() ? 0 : this_lane()); }
-  /// The same where kernels of `lanes` may still use it.
+  /// Takes a block back and empties it, where kernels of `lanes` may still use it.
   void release(Block& block, LaneSet lanes) {
     if (block.bytes > 0 && !closed_) {
       const Index charge = arena_charge(block.bytes);

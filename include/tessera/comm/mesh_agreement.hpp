@@ -72,7 +72,7 @@ class MeshAgreement : public MeshIdentity {
     always_agree(digest, std::forward<D>(description), where);
   }
 
-  /// The same at any level.
+  /// Compares at any level of checks, as agree() does.
   template <class D> void always_agree(std::uint64_t digest, D&& description, Where where) {
     require_usable(where);
     if (dry_ || shape_.processes() == 1) return;

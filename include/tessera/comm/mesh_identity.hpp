@@ -43,7 +43,7 @@ class MeshIdentity {
   std::string axes_text(AxisSet group) const {
     return tessera::to_string(group & shape_.axes(), names_);
   }
-  /// The same, and which part of an axis: "data,model in runs of 4", "model in steps of 4".
+  /// Names a group that may hold an axis in part: "data,model in runs of 4", "model in steps of 4".
   std::string group_text(const AxisGroup& group) const { return detail::group_text(group, names_); }
   /// Returns "process 5: data=1, model=1".
   std::string process_text() const { return detail::process_text(process_, coordinates_, names_); }

@@ -67,7 +67,7 @@ DynamicTensor from_blocks(const DynamicMesh& mesh, const Extents& extents, const
   return DynamicTensor(
       detail::from_blocks<T>(mesh.core(), {dtype_of<T>, extents, sharding}, values, where));
 }
-/// The same for bool from bytes, as in a HostBlock: any byte but 0 is true.
+/// These overloads make a tensor of bool from bytes, as in a HostBlock: any byte but 0 is true.
 template <TypedTensor Tensor>
   requires std::is_same_v<typename Tensor::value_type, bool> Tensor
   from_blocks(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,

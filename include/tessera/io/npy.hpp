@@ -174,7 +174,7 @@ Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::
       mesh.core(), {dtype_of<typename Tensor::value_type>, detail::made_sharding<Tensor>()}, path,
       options, {"read_npy", where, Contract{}}));
 }
-/// The same with a sharding that is known only at run time, and the file's own element type.
+/// This overload takes a sharding that is known only at run time, and the file's own element type.
 template <int = dtypes>  // callers have the kernels of all element types compiled
 DynamicTensor read_npy(const DynamicMesh& mesh, const Sharding& sharding, const std::string& path,
                        const NpyOptions& options = {}, Where where = Where::here()) {

@@ -97,7 +97,7 @@ DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const S
                                          values.data(), static_cast<Index>(values.size()),
                                          call.free_site("from_root")));
 }
-/// The same for bool from bytes, as in a HostTensor: any byte but 0 is true.
+/// These overloads make a tensor of bool from bytes, as in a HostTensor: any byte but 0 is true.
 template <TypedTensor Tensor, class Bound = NoContract>
   requires std::is_same_v<typename Tensor::value_type, bool> Tensor
   from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, int root,

@@ -34,7 +34,7 @@ inline void fill_zeros(void* out, Index bytes) {
   else
     fill(static_cast<std::uint8_t*>(out), bytes, std::uint8_t{0});
 }
-/// The same as fill with a type known at run time; for integers the value is truncated and
+/// Fills with a value of a type that is known at run time; for integers it is truncated and
 /// saturated.
 template <int = dtypes> void fill(DType type, void* out, Index n, double value) {
   with_type(type, [&](auto element) {

@@ -45,7 +45,7 @@ class LaneUse {
     done(written_ & ~mine);
     used_ |= mine;
   }
-  /// The same before they write it.
+  /// Called before kernels of this thread's lane write the memory.
   void write() {
     const LaneSet mine = this_lane();
     done(used_ & ~mine);

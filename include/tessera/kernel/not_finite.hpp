@@ -23,8 +23,8 @@ struct NotFinite {
   Index infinite = -1;
 };
 
-/// Of `count` numbers at `data`, host memory, whose exponent is `exponent` and whose sign is the
-/// highest bit.
+/// Looks through `count` numbers at `data`, host memory, whose exponent is `exponent` and whose
+/// sign is the highest bit.
 template <class Bits>
 NotFinite first_not_finite_bits(const void* data, Index count, Bits exponent) {
   constexpr Index block = 4096;
@@ -50,7 +50,7 @@ NotFinite first_not_finite_bits(const void* data, Index count, Bits exponent) {
   return found;
 }
 
-/// Of `count` elements at `data`, which the host may read.
+/// Looks through `count` elements at `data`, which the host may read.
 inline NotFinite first_not_finite(DType type, const void* data, Index count) {
   const auto halved = [](NotFinite found) {  // from parts to complex elements
     return NotFinite{found.nan < 0 ? -1 : found.nan / 2,

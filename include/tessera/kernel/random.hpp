@@ -129,7 +129,8 @@ void random_normal(T* out, const Extents& extents, const Extents& offset,
   fill_index(detail::Normal<T>{seed, mean, deviation}, out, extents, offset, global_extents);
 }
 
-/// The same with a type known at run time. Throws UsageError for normal numbers of type bool.
+/// These overloads take a type that is known at run time. They throw UsageError for normal numbers
+/// of type bool.
 template <int = dtypes>
 void random_uniform(DType type, void* out, const Extents& extents, const Extents& offset,
                     const Extents& global_extents, std::uint64_t seed, double lo = 0,

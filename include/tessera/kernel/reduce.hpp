@@ -59,8 +59,9 @@ template <class T, class Out> struct SignZeroSums {
     return true;
   }
 };
-/// The same of sums of elements of `type`, which are Out for half types, where `wide`: a running
-/// sum that continues from them then keeps -0, as one that begins with -0.
+/// Makes sums of elements of `type` -0 where they have no elements but -0, so that a running sum
+/// that continues from them keeps -0, as one that begins with -0 does. `wide`: the sums of half
+/// types are of the wider type.
 inline void sign_zero_sums(DType type, const LocalReduce& work, const void* from, void* to,
                            bool wide) {
   if (is_complex(type)) {  // the parts are real elements side by side

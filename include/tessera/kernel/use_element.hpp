@@ -65,16 +65,16 @@ template <Element T> void use_tensor_of() {
   use_tensor_kernels<ComputeType<T>>();
   if constexpr (ComplexElement<T>) use_tensor_kernels<PartType<T>>();
 }
-/// The same for the result R of a function of such tensors of elements T..., whose kernels, and
-/// those of their parts, are there already.
+/// Has kernels compiled for the result R of a function of tensors of elements T..., whose kernels,
+/// and those of their parts, are there already.
 template <Element R, Element... T> void use_result_of() {
   if constexpr (!((std::is_same_v<R, T> || std::is_same_v<R, PartType<T>> ||
                    std::is_same_v<R, ComputeType<T>>) ||
                   ...))
     use_tensor_of<R>();
 }
-/// The same for running products of elements T, whose gradients are recurrences of two numbers
-/// (grad/adjoint/scan.hpp); T is void where it is known only at run time.
+/// Has kernels compiled for running products of elements T, whose gradients are recurrences of two
+/// numbers (grad/adjoint/scan.hpp); T is void where it is known only at run time.
 template <class T> void use_running_products_of() {
   if constexpr (std::is_void_v<T>) {
     use_tensor_of<complex<float>>();
@@ -83,7 +83,8 @@ template <class T> void use_running_products_of() {
     use_tensor_of<complex<ComputeType<T>>>();
   }
 }
-/// The same for the result types of integer sums, where the type is known only at run time.
+/// Has kernels compiled for the result types of integer sums, where the type is known only at run
+/// time.
 template <int = dtypes> void use_tensors_of_sums() {
   use_tensor_of<std::int64_t>();
   use_tensor_of<std::uint64_t>();
@@ -93,13 +94,14 @@ template <Element T> void use_indexed_kernels() {
   TESSERA_REGISTER(ScatterKernels, T);
   TESSERA_REGISTER(OneHotKernels, T);
 }
-/// The same for a take or scatter of elements T.
+/// Has kernels compiled for a take or scatter of elements T.
 template <Element T> void use_indexed() {
   use_tensor_of<T>();
   use_indexed_kernels<T>();
   use_indexed_kernels<ComputeType<T>>();
 }
-/// The same for calls that run along rows of them, one by one or all, and for sorts.
+/// These have kernels compiled for calls that run along rows of elements T, one by one or all, and
+/// for sorts.
 template <Element T> void use_find_of() {
   TESSERA_REGISTER(FindKernels, T);
   TESSERA_REGISTER(FindKernels, ComputeType<T>);
@@ -122,7 +124,7 @@ template <Element T> void use_sort_of() {
   TESSERA_REGISTER(ArrangeKernels, T);
   TESSERA_REGISTER(MergeKernels, T);
 }
-/// The same for each operator of windows, and for sums into a halo's owners.
+/// These have kernels compiled for each operator of windows, and for sums into a halo's owners.
 template <Element T> void use_convolve_of() {
   TESSERA_REGISTER(ConvolveKernels, T);
   TESSERA_REGISTER(ConvolveKernels, ComputeType<T>);
@@ -144,7 +146,7 @@ template <Element T> void use_element() {
   detail::use_accumulate<T>();
 }
 
-/// The same for all element types.
+/// Has those kernels compiled for all element types.
 template <int Count = dtypes> void use_all_elements() {
   for (int type = 0; type < Count; ++type)
     with_type(static_cast<DType>(type), [](auto element) { use_element<decltype(element)>(); });

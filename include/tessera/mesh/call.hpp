@@ -104,9 +104,9 @@ struct Call {
   Index network = 0;  ///< elements of the payload that go between nodes
   std::vector<Piece> send;
   std::vector<Piece> receive;
-  /// Of an exchange, from 1 on: a member makes its half by itself, when it is ready, and one that
-  /// has no part in it makes no call. Halves meet in the order in which each pair makes those of
-  /// one channel. 0: all members make the call together.
+  /// From 1 on, the number of a channel of an exchange: a member makes its half by itself when it
+  /// is ready, and one that has no part in the exchange makes no call. Halves meet in the order in
+  /// which each pair makes those of one channel. 0: all members make the call together.
   int channel = 0;
   Index bound = 0;  ///< no member counts or displaces by more elements than this; 0: not known
   bool operator==(const Call&) const = default;

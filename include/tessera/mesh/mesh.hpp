@@ -122,7 +122,7 @@ template <class M> struct MeshSizes {
 
   constexpr MeshSizes() = default;
   constexpr MeshSizes(const MeshShape& of_mesh) : shape(of_mesh) {}  // NOLINT: it is one
-  /// Of sizes that are known when the program runs, one per axis; throws MeshError as sizes<M>.
+  /// Takes sizes that are known when the program runs, one per axis; throws MeshError as sizes<M>.
   MeshSizes(const std::vector<int>& sizes) {  // NOLINT: make_mesh<M>(env, sizes)
     if (static_cast<int>(sizes.size()) != M::rank)
       throw MeshError("a mesh of " + std::to_string(M::rank) + " axes is given " +
@@ -150,6 +150,6 @@ constexpr MeshSizes<M> sizes(Size... size) {
     return shape;
   }
 }
-/// The same of sizes that are known when the program runs.
+/// Returns sizes that are known when the program runs.
 template <class M> MeshSizes<M> sizes(const std::vector<int>& given) { return given; }
 }  // namespace tessera

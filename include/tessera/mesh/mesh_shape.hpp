@@ -25,7 +25,7 @@ class MeshShape {
  public:
   constexpr MeshShape() = default;
   constexpr MeshShape(std::initializer_list<int> sizes) : sizes_(sizes) {}
-  /// Of sizes that are known when the program runs. Throws MeshError for more than max_axes.
+  /// Takes sizes that are known when the program runs. Throws MeshError for more than max_axes.
   MeshShape(const std::vector<int>& sizes) {  // NOLINT: a list of sizes is a shape
     sizes_.resize(static_cast<int>(sizes.size()));
     for (int a = 0; a < rank(); ++a) sizes_[a] = sizes[static_cast<std::size_t>(a)];
@@ -89,8 +89,8 @@ class MeshShape {
     return at;
   }
 
-  // The same for a group that may hold an axis in part: row-major over its axes in mesh order,
-  // where a divided axis has the size of its part.
+  // These overloads are for a group that may hold an axis in part. Its members are numbered in
+  // row-major order over its axes in mesh order, where a divided axis has the size of its part.
   constexpr int group_size(const AxisGroup& group) const {
     return group_size(group.axes) * (group.is_divided() ? part_size(group) : 1);
   }

@@ -87,7 +87,8 @@ bool allclose(const A& a, const B& b, double rtol = 1e-5, double atol = 1e-8,
   return detail::allclose<typename A::value_type, typename B::value_type>(
       a.core(), b.core(), {rtol, atol, equal_nan}, where);
 }
-/// The same for dynamic tensors of elements T. Throws UsageError when one has another element type.
+/// This overload takes dynamic tensors of elements T. Throws UsageError when one has another
+/// element type.
 template <Element T>
 bool allclose(const DynamicTensor& a, const DynamicTensor& b, double rtol = 1e-5,
               double atol = 1e-8, bool equal_nan = false, Where where = Where::here()) {

@@ -158,7 +158,7 @@ inline void require_outside_manual(const MeshCore& from, const MeshCore& to, Cal
 inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
                                   const DynamicMesh& goes_to, CallSite site);
 
-/// The same in a function that is differentiated: the gradient goes the way back.
+/// Reshards in a function that is differentiated: the gradient goes the way back.
 inline TensorCore reshard_between_taped(const TensorCore& x, const Sharding& to,
                                         const DynamicMesh& goes_to, CallSite site) {
   if (site.into != nullptr)

@@ -29,7 +29,7 @@
 
 namespace tessera {
 namespace detail {
-/// Of a map, which may read its destination too.
+/// Returns the extras of a map, which may read its destination too.
 inline Extras into(const TensorCore& destination, const OperandList& operands) {
   Extras extras = into(destination);
   for (const TensorCore* operand : operands)
@@ -211,7 +211,7 @@ template <class Bound = NoContract, TypedTensor Y, class F, TypedTensor... X>
   requires(sizeof...(X) >= 1)
 void map_into(Y& y, const F& f, const X&... x) { map_into<Bound>(At{}, y, f, x...); }
 
-/// The same with everything known at run time.
+/// This overload takes everything at run time.
 inline void einsum_into(std::string_view equation, const DynamicTensor& c, const DynamicTensor& a,
                         const DynamicTensor& b, const CallOptions& call = Where::here()) {
   (void)detail::einsum(parse(equation), a.core(), b.core(), c.sharding(), call.site(equation),

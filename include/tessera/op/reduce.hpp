@@ -115,7 +115,7 @@ template <TypedTensor A> auto all(const A& x, const CallOptions& call = Where::h
   return reduce<All, detail::total_equation(A::rank)>(x, call);
 }
 
-/// The same with everything known at run time; without a sharding it is deduced.
+/// This overload takes everything at run time; without a sharding the result's is deduced.
 template <class Kind>
 DynamicTensor reduce(std::string_view equation, const DynamicTensor& x,
                      const CallOptions& call = Where::here()) {

@@ -82,7 +82,7 @@ auto split(const A& x, const CallOptions& call = Where::here()) {
   else
     return detail::Unknown<A>();
 }
-/// The same with everything known at run time; `dim` and `axes` count from 0. `call`: a Contract.
+/// These overloads take everything at run time; `dim` and `axes` count from 0. `call`: a Contract.
 inline DynamicTensor finish(const DynamicTensor& x, const CallOptions& call = Where::here()) {
   return DynamicTensor(detail::reshard(x.core(), x.sharding().finished(), call.site("finish")));
 }

@@ -81,8 +81,8 @@ template <TypedTensor A> typename A::value_type value(const A& x, Where where = 
                 "[tessera] value takes a scalar tensor; reduce it first: value(sum(x))");
   return static_cast<typename A::value_type>(to_host(x, where).values[0]);
 }
-/// The same for a dynamic tensor of elements T. Throws UsageError when it has another element type,
-/// ShapeError when it has dimensions.
+/// This overload takes a dynamic tensor of elements T. Throws UsageError when it has another
+/// element type, ShapeError when it has dimensions.
 template <Element T> T value(const DynamicTensor& x, Where where = Where::here()) {
   if (x.defined() && !x.extents().empty())
     throw ShapeError("value: the tensor is " + to_string(x.extents()) +

@@ -79,7 +79,7 @@ template <class... S, TypedTensor... A>
 std::tuple<typename detail::TypedReshard<S, A>::result...> reshard_together(const A&... x) {
   return detail::reshard_typed<NoContract, S...>(std::index_sequence_for<A...>{}, x...);
 }
-/// The same within a contract, which each of them keeps: reshard_together<Only<gathers<data>>,
+/// These overloads keep a contract, each reshard for itself: reshard_together<Only<gathers<data>>,
 /// S...>(x...).
 template <class Bound, class... S, TypedTensor... A>
   requires(sizeof...(S) == sizeof...(A) && sizeof...(A) > 0 && detail::is_contract<Bound>)

@@ -261,9 +261,9 @@ class PlanBuilder : public detail::PlanParts {
                      const TensorDesc& result, const Term& labels, bool fills) {
     return take_at_once(slots, regions, result, labels, fills, false);
   }
-  /// The same from one slot, for sliding windows: a process holds the part of region `window` that
-  /// it needs, not its block of `result`. By one exchange with all neighbours, or dimension by
-  /// dimension, where later exchanges bring the corners: whichever costs less.
+  /// Makes `result` from one slot, for sliding windows: a process holds the part of region `window`
+  /// that it needs, not its block of `result`. The part comes by one exchange with all neighbours,
+  /// or dimension by dimension, where later exchanges bring the corners: whichever costs less.
   constexpr int take_window(int slot, const Region& window, const TensorDesc& result,
                             const Term& labels) {
     const LazyVector<Region, max_regions> turns = in_turn(window, plan_.mesh);

@@ -147,7 +147,7 @@ constexpr Contract needs(const Op& op, const TensorDescs& operands, const MeshSh
   }
 }
 
-/// The same for operands of float with these shardings.
+/// This overload takes operands of float with these shardings.
 template <detail::OperationStruct Op>
 constexpr Contract needs(const Op& op, const Shardings& operands, const MeshShape& mesh,
                          const Contract& contract) {

@@ -53,7 +53,8 @@ inline void copy_on_host(Index unit, const char* from, char* to, const StridedCo
   }
 }
 
-/// The same with one side in kernel memory: packed on one side, copied across, unpacked.
+/// Copies where one side is in kernel memory: the box is packed on one side, copied across, and
+/// unpacked.
 inline void copy_across(DType type, Side from, Side to, const StridedCopy& box) {
   const Index unit = static_cast<Index>(size_of(type));
   const Index bytes = volume(box.extents) * unit;

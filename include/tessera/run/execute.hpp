@@ -189,7 +189,7 @@ class Execution : private ExecutionMemory {
     while (next_ < list_.all.size())
       if (carry_out(list_.all[next_++], until_call)) return;
   }
-  /// The same, and tells how long each instruction takes.
+  /// Carries the list out, and tells how long each instruction takes.
   void carry_out_traced(bool until_call) {
     TraceEvent part;
     part.begin = sink_->now();

@@ -100,7 +100,7 @@ struct Request {
   const std::shared_ptr<MeshCore>& mesh() const { return mesh_under(operands, extras); }
 };
 
-/// Of a call that writes a tensor that is there.
+/// Returns the extras of a call that writes a tensor that is there.
 inline Extras into(const TensorCore& destination) {
   Extras extras;
   extras.into = &destination;
@@ -108,7 +108,7 @@ inline Extras into(const TensorCore& destination) {
   return extras;
 }
 
-/// Of a call that changes a tensor where it lies, its last operand.
+/// Returns the extras of a call that changes a tensor where it lies, its last operand.
 inline Extras changing(const TensorCore& x) {
   Extras extras;
   extras.into = &x;

@@ -239,7 +239,7 @@ const Prepared& prepare(MeshCore& mesh, const PlanQuery& query, const Make& make
   });
 }
 
-/// The same for the order of a product of many tensors, which `find` works out when it is new.
+/// Returns the order of a product of many tensors, which `find` works out when it is new.
 template <class Find>
 std::shared_ptr<const EinsumOrder> prepare_order(MeshCore& mesh, const PlanQuery& query,
                                                  const Find& find) {

@@ -31,7 +31,7 @@ inline MeshCore& mesh_of(const TensorCore& x, CallSite site) {
   return mesh;
 }
 
-/// The same of a call.
+/// Returns the mesh of a call.
 inline MeshCore& mesh_of(const Request& r) {
   if (!r.operands.empty()) return mesh_of(*r.operands[0], r.site);
   (*r.extras.mesh)->require_usable(r.site.where);

@@ -48,7 +48,7 @@ class Taker {
                              CallSite, Stated) {}
   /// Returns who lists the calls that it takes, to carry them out together; null: nobody does.
   virtual Taker* lister() { return outer_ == nullptr ? nullptr : outer_->lister(); }
-  /// Of a lister: notes that `seen` is x's memory as a tensor of another mesh (run/whole_view.hpp).
+  /// Tells a lister that `seen` is x's memory as a tensor of another mesh (run/whole_view.hpp).
   virtual void see(const TensorCore& /*x*/, const TensorCore& /*seen*/, CallSite) {}
   /// Notes what a tensor's sharding shall be where it is chosen (op/constrain.hpp).
   virtual void pin(const TensorCore&, const OpenSharding&, Where) {}

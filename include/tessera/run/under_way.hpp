@@ -29,7 +29,7 @@ class UnderWay final : public Taker {
   /// Starts a call, or leaves it for later, and returns its result, whose memory is promised.
   /// Throws UsageError when the call has other memory than tensors of one mesh.
   TESSERA_FUNCTION TensorCore take(const Request& r) override;
-  /// The same for a call that has been started by itself.
+  /// Takes a call that has been started by itself.
   void add(std::unique_ptr<Started> started) {
     mesh_ = started->mesh();
     auto call = std::make_unique<Call>();

@@ -159,7 +159,7 @@ class OwnershipDrawing {
     }
     return lines;
   }
-  /// The same for any cell: in a gap the lowest and the highest process, on separate lines in a gap
+  /// Labels any cell: in a gap with the lowest and the highest process, on separate lines in a gap
   /// of rows, so that columns need not be wide.
   std::vector<std::string> label(const BlockOrGap& panel, const BlockOrGap& row,
                                  const BlockOrGap& column) const {

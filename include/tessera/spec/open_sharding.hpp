@@ -33,7 +33,8 @@ struct OpenSharding {
 
   constexpr OpenSharding() = default;
   constexpr OpenSharding(std::initializer_list<OpenEntry> entries) : dims(entries) {}
-  /// Of a type, whose dimensions may be open; of any other sharding nothing is.
+  /// Takes the sharding of a type, whose dimensions may be open. Any other sharding has no open
+  /// ones.
   constexpr OpenSharding(const Sharding& s) {  // NOLINT
     for (int d = 0; d < s.rank(); ++d)
       dims.push_back(detail::is_open(s[d]) ? OpenEntry(Open{}) : OpenEntry(s[d]));

@@ -63,8 +63,8 @@ LocalView<const typename A::value_type, A::rank> local_view(const A& x,
                                                             Where where = Where::here()) {
   return detail::view_of<const typename A::value_type, A::rank>(x.data(where), x.box().extents());
 }
-/// The same of elements T, or const T where they are only read. Throws UsageError when the tensor
-/// has another element type or number of dimensions.
+/// This overload views elements T, or const T where they are only read. Throws UsageError when the
+/// tensor has another element type or number of dimensions.
 template <class T, int Rank>
   requires Element<std::remove_const_t<T>> LocalView<T, Rank> local_view(
       const DynamicTensor& x, Where where = Where::here()) {
@@ -102,8 +102,8 @@ BlockMdspan<const typename A::value_type, A::rank> block_mdspan(const A& x,
                                                                 Where where = Where::here()) {
   return detail::mdspan_of<const typename A::value_type, A::rank>(x.data(where), x.box().extents());
 }
-/// The same of elements T, or const T where they are only read. Throws UsageError when the tensor
-/// has another element type or number of dimensions.
+/// This overload views elements T, or const T where they are only read. Throws UsageError when the
+/// tensor has another element type or number of dimensions.
 template <class T, int Rank>
   requires Element<std::remove_const_t<T>> BlockMdspan<T, Rank> block_mdspan(
       const DynamicTensor& x, Where where = Where::here()) {

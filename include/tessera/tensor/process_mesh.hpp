@@ -105,8 +105,8 @@ ProcessMesh<M> make_mesh(Environment& environment, Size... size) {
   return make_mesh<M>(environment.world(), tessera::sizes<M>(size...), {}, Where{});
 }
 
-/// The same over the processes of an application's communicator, which is duplicated. Collective
-/// over these processes. Throws MeshError for MPI_COMM_NULL.
+/// These overloads make a mesh over the processes of an application's communicator, which is
+/// duplicated. Collective over these processes. They throw MeshError for MPI_COMM_NULL.
 template <class M, class... Size>
   requires(std::is_convertible_v<Size, int>&&...)
 ProcessMesh<M> make_mesh(MPI_Comm comm, Size... size) {
@@ -119,8 +119,8 @@ ProcessMesh<M> make_mesh(MPI_Comm comm, MeshSizes<M> mesh_sizes, MeshOptions opt
                       options, where);
 }
 
-/// The same with options, and with the place of the call in errors: make_mesh(env, sizes<Grid>(2,
-/// 4), {...}).
+/// This overload takes options, and has the place of the call in errors: make_mesh(env,
+/// sizes<Grid>(2, 4), {...}).
 template <class M>
 ProcessMesh<M> make_mesh(Environment& environment, MeshSizes<M> mesh_sizes,
                          MeshOptions options = {}, Where where = Where::here()) {

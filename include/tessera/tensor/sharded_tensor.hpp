@@ -204,8 +204,8 @@ class DynamicTensor : public detail::ElementsByIndex {
   DType type() const { return core_.type(); }
   Box box() const { return core_.box(); }
   Index local_size() const { return core_.local_size(); }
-  /// The same of elements T, or const T where they are only read. Throws UsageError when the tensor
-  /// holds others.
+  /// Returns the memory of the block as elements T, or const T where they are only read. Throws
+  /// UsageError when the tensor holds others.
   template <class T> T* data(Where where = Where::here()) const {
     constexpr DType type = dtype_of<std::remove_const_t<T>>;
     if (type != core_.type())

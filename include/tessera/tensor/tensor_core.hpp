@@ -38,8 +38,8 @@ class Storage {
       : mesh_(std::move(mesh)), data_(data), owner_(mesh_->keep(std::move(owner))), adopted_(true) {
     if (data_ != nullptr) own_use_.write();
   }
-  /// The same memory as `of`, which lives as long, for another halo or seen on another mesh. Where
-  /// that is promised, it is there when the promise is kept.
+  /// Shares the memory of `of`, which lives as long, for another halo or to be seen on another
+  /// mesh. Where that memory is promised, it is there when the promise is kept.
   explicit Storage(const std::shared_ptr<Storage>& of)
       : mesh_(of->mesh_),
         data_(of->promised() ? nullptr : of->data_),  // asked first: it may just have arrived
@@ -230,7 +230,7 @@ template <class Tensor> constexpr const Sharding& closed_sharding() {
   if constexpr (Tensor::open) static_assert(InvalidOperator<Rule::nothing_open, Tensor>::said());
   return TensorFacts<Tensor>::sharding();
 }
-/// The same of one that no operator returns.
+/// Returns the sharding of a type of tensors that no operator returns.
 template <class Tensor> constexpr const Sharding& made_sharding() {
   static_assert(demand_made<Tensor>());
   return closed_sharding<Tensor>();

@@ -220,8 +220,8 @@ void for_each_tensor(F&& f, Tree&& tree, Others&&... others) {
   detail::walk({}, call, tree, others...);
 }
 
-/// The same with the tensor's path before it, f(path, tensor, others...): names of fields and
-/// numbers of elements, with dots between them. A tree that is a tensor has the path "".
+/// Calls f(path, tensor, others...) for each tensor: a path has names of fields and numbers of
+/// elements, with dots between them. A tree that is a tensor has the path "".
 template <class F, class Tree, class... Others>
 void for_each_named_tensor(F&& f, Tree&& tree, Others&&... others) {
   const auto call = [&f](const detail::TreePlace& place, auto&... tensors) {

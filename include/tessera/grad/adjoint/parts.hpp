@@ -47,7 +47,7 @@ template <int N, class F> std::shared_ptr<const OwnedFunction> function_of(DType
       return nullptr;
   });
 }
-/// The same elements as another type.
+/// Returns the function that converts elements to another type.
 inline std::shared_ptr<const OwnedFunction> conversion(DType from, DType to) {
   return with_gradient_type(from, [&](auto source) {
     return with_gradient_type(to, [&](auto target) -> std::shared_ptr<const OwnedFunction> {
@@ -138,11 +138,11 @@ inline TensorCore applied(const std::shared_ptr<const OwnedFunction>& f,
   const ops::Map map{terms, type, Linearity::linear, first.sharding()};
   return run({map, operands, site, {.kernel = f->kernel()}});
 }
-/// The same elements in memory of their own.
+/// Returns x's elements in memory of their own.
 inline TensorCore copied(const TensorCore& x, CallSite site) {
   return applied(conversion(x.type(), x.type()), {&x}, x.type(), site);
 }
-/// The same elements as another type.
+/// Returns x's elements as another type.
 inline TensorCore converted(const TensorCore& x, DType type, CallSite site) {
   return x.type() == type ? x : applied(conversion(x.type(), type), {&x}, type, site);
 }

@@ -51,7 +51,7 @@ class ScatterAdjoint {
   int table() const { return at(0); }
   int updates() const { return at(count_ - 1); }
 
-  /// The same scatter of other updates, into v where it is known, else into zeros.
+  /// Scatters other updates in the same way, into v where it is known, else into zeros.
   AdjointValue scattered(AdjointValue into, AdjointValue updates, Reduction reduction,
                          const Sharding& out) {
     ops::Scatter same{{}, reduction, op_.out_of_range, {}, false, out};
@@ -110,7 +110,8 @@ class ScatterAdjoint {
   int count_;
 };
 
-/// Of what replaced the table's elements: the last of each place counts.
+/// Makes the adjoint of a scatter that replaces the table's elements: the last update of each place
+/// counts.
 inline void adjoint_of_set(ScatterAdjoint scatter, AdjointBuilder& build) {
   const AdjointValue g = build.cotangent();
   const int updates = scatter.updates();
@@ -132,7 +133,8 @@ inline void adjoint_of_set(ScatterAdjoint scatter, AdjointBuilder& build) {
   build.set(updates, mapped(build, {scatter.taken(g), last, own}, where));
 }
 
-/// Of the largest or least: all that equal it, in equal shares.
+/// Makes the adjoint of a scatter by the largest or the least: all elements that equal it count, in
+/// equal shares.
 inline void adjoint_of_extreme(ScatterAdjoint scatter, AdjointBuilder& build) {
   const AdjointValue y = build.finish(build.result());
   const TensorDesc made = build.desc(y);

@@ -123,7 +123,7 @@ template <> struct Pulled<fn::BySize, 2> : detail::PulledBy<fn::BySizeBySize, 0,
 template <> struct Pulled<fn::ByAngle, 0> : detail::PulledBy<fn::ByAngleByGradient, 1> {};
 template <> struct Pulled<fn::ByAngle, 1> : detail::PulledBy<fn::ByAngleByNumber, 0, 1> {};
 template <> struct Pulled<fn::Arg, 0> : detail::PulledBy<fn::ByAngle, 0> {};
-/// Of complex numbers; the derivative of the size of real ones is in arithmetic.hpp.
+/// The derivative of the size of complex numbers; that of real ones is in arithmetic.hpp.
 template <> struct Pulled<fn::Abs, 0> : detail::PulledBy<fn::BySize, 0, reads_result> {};
 
 }  // namespace tessera

@@ -83,7 +83,8 @@ template <int Factor> struct TimesSquare : detail::OfValues<TimesSquare<Factor>>
     return T(Factor) * (detail::finite(x) * d) * d;
   }
 };
-/// Of the angle of (x, y), y first: x / h and -y / h where h = x^2 + y^2, and their derivatives
+/// The derivatives of the angle of (x, y), y first, are x / h and -y / h where h = x^2 + y^2; those
+/// of these are AngleProduct and AngleDifference.
 struct AngleByHeight : detail::OfValues<AngleByHeight> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T y, T x) {
     return detail::over_squares(x, y);

@@ -51,12 +51,12 @@ class Differentiation {
   template <class Tree> void follow(const Tree& tree) {
     follow_each(tree, [&](const TensorCore& x) { follow_one(x); });
   }
-  /// The same of tensors whose gradients are added to others': sums over axes over which a tensor
-  /// is equal may be left unfinished.
+  /// Follows tensors whose gradients are added to others': sums over axes over which a tensor is
+  /// equal may be left unfinished.
   template <class Tree> void follow_summand(const Tree& tree) {
     follow_each(tree, [&](const TensorCore& x) { follow_one_summand(x); });
   }
-  /// The same of a tensor whose gradient is wanted under another sharding.
+  /// Follows a tensor whose gradient is wanted under another sharding.
   TESSERA_FUNCTION void follow(const TensorCore& x, const Sharding& under);
   template <class F> auto forward(const F& f) {
     const TakenBy scope(&tape_);
@@ -64,7 +64,7 @@ class Differentiation {
     return f();
   }
   template <class Loss> void back(const Loss& loss) { back_from(loss.core()); }
-  /// The same of a tree whose gradient is known.
+  /// Goes back from a tree whose gradient is known.
   template <class Y> void back(const Y& y, const Y& cotangent) {
     for_each_tensor([&](const auto& one, const auto& its) { seed(one.core(), its.core()); }, y,
                     cotangent);
@@ -76,7 +76,7 @@ class Differentiation {
         [&](const auto& tensor) { return std::decay_t<decltype(tensor)>(next(tensor.core())); },
         tree);
   }
-  /// The same, perhaps unfinished, one after the other.
+  /// Returns the gradients one after the other, perhaps unfinished.
   template <class Tree> std::vector<TensorCore> summands(const Tree& tree) {
     std::vector<TensorCore> all;
     for_each_tensor([&](const auto& tensor) { all.push_back(next(tensor.core())); }, tree);

@@ -46,7 +46,7 @@ TESSERA_FUNCTION int Tape::number_of(const TensorCore& x) {
         "a tensor that is differentiated is seen on the mesh " + x.mesh()->to_string() +
         " by a manual function that ran before, so that its gradient would be lost; call the "
         "manual function within the function that is differentiated");
-  // The same block seen with other dimensions, by no operator: a reshape.
+  // The block is seen with other dimensions, by no operator: that is a reshape.
   const TensorDesc desc = other->desc;
   const int number = other->number;
   const int seen = add_value(x);

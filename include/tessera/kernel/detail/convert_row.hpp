@@ -144,7 +144,7 @@ TESSERA_AVX512_INLINE inline void narrow_widened(const float* from, bfloat16* to
 TESSERA_AVX512_INLINE inline void narrow_widened(const float* from, half* to) {
   narrow_lanes(from, to);
 }
-/// Of types that are computed as they are.
+/// Types that are computed as they are need no conversion.
 template <class T> TESSERA_AVX512_INLINE inline void widen_lanes(const T* from, T* to) {
   std::memcpy(to, from, short_lanes * sizeof(T));
 }
@@ -171,7 +171,7 @@ template <class T> TESSERA_AVX512_ALONE Index narrow_avx512(const float* from, I
   for (; i + short_lanes <= n; i += short_lanes) narrow_lanes(from + i, to + i);
   return i;
 }
-/// Of constant length: as many as softmax takes at a time.
+/// As many elements as softmax takes at a time, for loops of constant length.
 inline constexpr Index usual_lanes = 64;
 template <class T> TESSERA_AVX512_ALONE Index widen_usual(const T* from, float* to) {
   for (Index i = 0; i < usual_lanes; i += short_lanes) widen_lanes(from + i, to + i);

@@ -66,8 +66,8 @@ TESSERA_INLINE inline bool extreme_row(const C* p, Index n, bool least, C& found
   return true;
 }
 
-/// The same, and its first place. Each lane keeps the group in which its value came first; the
-/// least group of those that have the extreme value is searched.
+/// Finds the extreme value of a row and its first place. Each lane keeps the group in which its
+/// value came first; the least group of those that have the extreme value is searched.
 template <class C>
 TESSERA_INLINE inline bool extreme_place(const C* p, Index n, bool least, C& found, Index& place) {
   constexpr Index lanes = 32 / sizeof(C), step = 4 * lanes;
@@ -124,7 +124,7 @@ TESSERA_INLINE inline std::int16_t ordered_bits(std::int16_t bits) {
   return static_cast<std::int16_t>(bits ^ (bits >> 15 & 0x7fff));
 }
 
-/// The same for half types.
+/// Finds the extreme value of a row of a half type.
 template <class Format>
 TESSERA_INLINE inline bool extreme_row(const ShortFloat<Format>* p, Index n, bool least,
                                        float& found) {

@@ -75,7 +75,7 @@ inline void collapse_map(const LocalMap& work, int operands, int& rank, Index& s
   for (Index d = rank - 1, next = 1; d >= 0; next *= extent[d--]) result.stride[d] = next;
 }
 
-/// Of as many operands, at most N.
+/// Returns the shape of a map of so many operands, at most N.
 template <int N> MapShape<N> map_shape(const LocalMap& work, int operands = N) {
   MapShape<N> shape;
   if (work.flat) {

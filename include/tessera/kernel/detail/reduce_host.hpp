@@ -81,7 +81,7 @@ inline constexpr bool is_usual_reduction = (R != Reduction::product ||
                                                                  std::is_same_v<T, std::int64_t> ||
                                                                  std::is_same_v<T, std::uint8_t>);
 
-/// The same for a reduction.
+/// Reduces the results `begin` to `end` - 1.
 template <Reduction R, class T, class Out>
 [[gnu::noinline]] void reduce_part(const HostReduce& work, Index begin, Index end) {
   using Total = typename Accumulator<R, T, Out>::Total;

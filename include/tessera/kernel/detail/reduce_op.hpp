@@ -169,7 +169,8 @@ template <class T, class F> decltype(auto) with_reduction(Reduction reduction, F
                    std::string(name_of(reduction)) +
                    "; numbers have sum and product, ordered ones max and min, bool any and all");
 }
-/// The same for a reduction that may have wider results: bools have sums and products, as integers.
+/// This overload takes a reduction that may have wider results: bools have sums and products, as
+/// integers.
 template <class T, class F> decltype(auto) with_reduction(Reduction reduction, bool wide, F&& f) {
   if constexpr (std::is_same_v<T, bool>)
     if (wide)

@@ -77,7 +77,7 @@ template <class Body> struct RowTeams {
   }
 };
 
-/// The same by one thread, which does the work of all lanes.
+/// Runs the body on one thread, which does the work of all lanes.
 template <class Body> struct RowAlone {
   Body body;
   Index lanes;

@@ -81,7 +81,7 @@ struct Clamp {
     return Minimum{}(Maximum{}(x, low), high);
   }
 };
-/// The same between two numbers.
+/// Clamps between two numbers.
 template <class T> struct ClampTo {
   static constexpr Linearity linearity = Linearity::monotone;
   T low, high;

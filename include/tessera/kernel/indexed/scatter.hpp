@@ -129,7 +129,7 @@ template <Reduction R, class T> struct ScatterRows {
     }
     row.visit(j, stop, [&](Index k, Index, Index t) { out[to + t] = static_cast<T>(total[k]); });
   }
-  /// The same for `count` elements that follow each other, from element j of a row on.
+  /// Makes `count` elements that follow each other, from element j of a row on.
   void contiguous_strip(Index to, Index j, Index count, Index first, Index last) const {
     T* const made = out + to;
     if (first == last) {

@@ -39,7 +39,7 @@ template <class T> struct FindOp {
         (x == state.value || (!(x == x) && !(state.value == state.value))))
       state.place = first + place;
   }
-  /// The same for n elements that follow each other: first whether 256 of them have the value at
+  /// Looks through n elements that follow each other: first whether 256 of them have the value at
   /// all, then 16.
   void take_row(State& state, const T* p, Index n, Index place, Index step) const {
     constexpr Index few = 16;

@@ -140,7 +140,7 @@ inline void scan(DType type, Reduction reduction, const LocalScan& work, const v
   kernels_of<ScanKernels>(type).run(reduction, work, from, earlier, to, wide);
 }
 
-/// The same by an associative function f(earlier, later), which has an identity. Intermediate joins
+/// Scans by an associative function f(earlier, later), which has an identity. Intermediate joins
 /// are kept in Total.
 template <Element T, Element Total = T, class F>
 void scan(const F& f, std::type_identity_t<Total> identity, const LocalScan& work, const T* from,

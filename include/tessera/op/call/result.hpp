@@ -80,7 +80,7 @@ template <class Call, class C> constexpr std::optional<Contract> bound() {
     return contract;
 }
 
-/// The same of a call that on a Strict mesh too needs no contract.
+/// Returns contract C of a call that needs none on a Strict mesh either.
 template <class Call, class C> constexpr Contract free_bound() {
   if constexpr (std::is_same_v<C, NoContract>)
     return {};

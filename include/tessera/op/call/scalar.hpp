@@ -101,7 +101,7 @@ template <class T, class S> consteval bool demand_scalar() {
                 "first, as in cast<complex<double>>(x)");
   return true;
 }
-/// The same of a type that is known while the program compiles.
+/// Converts a number to a type that is known while the program compiles.
 template <class T, class S> constexpr T scalar_as(S s, CallSite site) {
   static_assert(demand_scalar<T, S>());
   return element_of_type<T>(s, site);

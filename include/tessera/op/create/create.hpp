@@ -248,7 +248,7 @@ Tensor from_host(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Exte
   return detail::create<Tensor>(mesh, extents, elements.kernel(), {"from_host", where});
 }
 
-/// The same for bool from bytes, as in a HostTensor: any byte but 0 is true.
+/// This overload makes a tensor of bool from bytes, as in a HostTensor: any byte but 0 is true.
 template <TypedTensor Tensor>
   requires std::is_same_v<typename Tensor::value_type, bool> Tensor
   from_host(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,

@@ -60,8 +60,8 @@ DynamicTensor ones(const DynamicMesh& mesh, const Extents& extents, const Shardi
                    const CallOptions& call = Where::here()) {
   return detail::filled<T>(mesh, extents, sharding, T(1), call.site("ones"));
 }
-/// The same with unspecified elements: for a caller that writes them all. Communication: none.
-/// Errors: as full.
+/// Returns a tensor with unspecified elements, for a caller that writes them all. Communication:
+/// none. Errors: as full.
 template <Element T>
 DynamicTensor empty(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                     const CallOptions& call = Where::here()) {

@@ -180,8 +180,8 @@ inline LineEnd last_before(const LineEnd& start, const LineEnd& stop, Index coun
   const WholeStep step(stop.whole - start.whole, count);
   return LineEnd(start.whole + (count - 1) * step.quotient + (count - 1) * step.rest / count);
 }
-/// The same of integers between whole numbers, exactly: floor(start + i (stop - start) / parts) is
-/// start + i quotient + floor(i rest / parts).
+/// Makes integers between whole numbers, exactly: floor(start + i (stop - start) / parts) is start
+/// + i quotient + floor(i rest / parts).
 template <IntegerElement T> struct OnWholeLine {
   OnLine<T> line;  ///< where an end has a fraction
   bool whole;
@@ -289,7 +289,7 @@ Tensor eye(const ProcessMesh<typename Tensor::mesh_type>& mesh, N n, Where where
   return eye<Tensor>(mesh, Extents{static_cast<Index>(n), static_cast<Index>(n)}, 0, where);
 }
 
-/// The same with a sharding that is known only at run time.
+/// These overloads take a sharding that is known only at run time.
 template <Element T>
 DynamicTensor arange(const DynamicMesh& mesh, const Sharding& sharding,
                      detail::RangeArgument<T> start, detail::RangeArgument<T> stop,

@@ -110,7 +110,7 @@ template <class F, int position, class T, class S> auto beside(F f, S s, CallSit
   else
     return fn::Fixed<F, position, T>{f, element_of_type<T>(s, site)};
 }
-/// The same for a tensor whose type is known while the program compiles.
+/// This overload is for a tensor whose type is known while the program compiles.
 template <class F, int position, class T, class S> auto typed_beside(F f, S s, CallSite site) {
   if constexpr (!ComparesWith<F, T, S>) static_assert(demand_scalar<T, S>());
   return beside<F, position, T>(f, s, site);

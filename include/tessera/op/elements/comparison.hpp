@@ -20,13 +20,13 @@
 
 namespace tessera {
 
-/// Of any element type.
+/// Takes elements of any type.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
 auto equal(const A& a, const B& b, const CallOptions& call = Where::here()) {
   return detail::apply_two(fn::Equal{}, call, a, b);
 }
-/// Of any element type; true for NaN.
+/// Takes elements of any type; true for NaN.
 template <class A, class B>
   requires detail::TensorAndOther<A, B>
 auto not_equal(const A& a, const B& b, const CallOptions& call = Where::here()) {

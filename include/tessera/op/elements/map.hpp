@@ -30,7 +30,7 @@ namespace detail {
 /// ones. Specialise it for a functor whose type you cannot change.
 template <class F> inline constexpr Linearity linearity_of = detail::stated_linearity<F>();
 
-/// The same for operands of types T.
+/// Returns the linearity of a functor on operands of types T.
 template <class F, class... T> constexpr Linearity linearity_on() {
   if constexpr (requires { F::template linearity_on<T...>(); })
     return F::template linearity_on<T...>();
@@ -149,7 +149,8 @@ detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A...> map(
   return detail::run_map<detail::TypedMap<detail::FromTheRight, Deduced, F, detail::Elements, A...>,
                          Bound>(f, Where{}, x...);
 }
-/// The same by letters: map<"bsv,bs->bsv">(f, x, y); `Out` may name the spec of the result.
+/// These overloads go by letters: map<"bsv,bs->bsv">(f, x, y); `Out` may name the spec of the
+/// result.
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A>
 detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A> map(
     const F& f, const A& x, const CallOptions& call = Where::here()) {
@@ -210,7 +211,7 @@ detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A.
       detail::TypedMap<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...>, Bound>(
       f, Where{}, x...);
 }
-/// The same by letters: map_with_index<"qk,k->qk">(f, scores, bias).
+/// These overloads go by letters: map_with_index<"qk,k->qk">(f, scores, bias).
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A>
 detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A> map_with_index(
     const F& f, const A& x, const CallOptions& call = Where::here()) {
@@ -251,7 +252,7 @@ detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A...> map(
                          Bound>(f, at.where, x...);
 }
 
-/// The same by letters.
+/// This overload goes by letters.
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 1)
 detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A...> map(At at, const F& f,
@@ -260,7 +261,7 @@ detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A...> map(At at, c
       f, at.where, x...);
 }
 
-/// The same with the index.
+/// This overload gives f the index.
 template <class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 1)
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...> map_with_index(
@@ -270,7 +271,7 @@ detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A.
       f, at.where, x...);
 }
 
-/// The same by letters with the index.
+/// This overload goes by letters, and gives f the index.
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 1)
 detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_with_index(

@@ -64,7 +64,7 @@ template <class R, class F, class T> struct OfWideProduct {
       return f(static_cast<T>(product), extra...);
   }
 };
-/// The same of the epilogue of a product: of half types the product is float.
+/// Runs the epilogue of a product; with half types the product is float.
 template <class R, class F, class T, class... Extra> struct EpilogueRunner {
   static void run_wide(const void* f, const LocalMap& work, void* out, const void* const* in) {
     if constexpr (Promotable<R, F, float, Extra...>) {
@@ -89,8 +89,8 @@ inline constexpr bool is_rare_element =
 /// Functions that few programs run, such as derivatives of derivatives: compiled small.
 template <class F> inline constexpr bool is_seldom_run = false;
 
-/// The same of a derivative: compiled fast, and fast where its operands lie as its result does. Of
-/// half types only the loop in float is compiled, which all of them share.
+/// Runs a derivative: compiled fast, and fast where its operands lie as its result does. For half
+/// types only the loop in float is compiled, which all of them share.
 template <class R, class F, class... T> struct LoopRunner {
   static constexpr ElementSizes sizes{static_cast<int>(sizeof(T))..., static_cast<int>(sizeof(R))};
   static constexpr DType types[] = {dtype_of<T>..., dtype_of<R>};

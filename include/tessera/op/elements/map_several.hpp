@@ -57,7 +57,7 @@ template <class... R, class F, class... T> struct SeveralRunner<Several<R...>, F
 template <class F, class... T>
 using RunnerOfSeveral = SeveralRunner<std::invoke_result_t<const F&, const T&...>, F, T...>;
 
-/// Of tensors of elements T..., which the caller has checked.
+/// Maps tensors of elements T..., which the caller has checked.
 template <class... T, class F>
 std::vector<TensorCore> map_several(const F& f, const OperandList& operands, const Sharding& out,
                                     CallSite site) {
@@ -111,8 +111,8 @@ auto map_several(const F& f, const A&... x) {
       {detail::function_name<F>(), Where{}}));
 }
 
-/// The same of dynamic tensors of elements T..., one type for each, under the sharding `out`.
-/// Throws UsageError when an operand has other elements.
+/// This overload takes dynamic tensors of elements T..., one type for each, under the sharding
+/// `out`. Throws UsageError when an operand has other elements.
 template <class... T, class F, std::same_as<DynamicTensor>... A>
   requires(sizeof...(T) == sizeof...(A) && sizeof...(A) >= 1)
 std::vector<DynamicTensor> map_several(const F& f, const Sharding& out, const A&... x) {

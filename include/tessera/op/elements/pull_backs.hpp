@@ -50,7 +50,7 @@ template <class D, int N> struct Times {
     return times_slope(cotangent, d(values...));
   }
 };
-/// The same of a function that knows where its elements lie.
+/// Multiplies by the derivative of a function that knows where its elements lie.
 template <class F, int I> struct TimesPlaced {
   static constexpr std::string_view name = "gradient";
   /// Whether the derivative depends on no value.

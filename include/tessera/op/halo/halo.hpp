@@ -288,7 +288,7 @@ HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Ex
   if (!mesh.dry()) detail::fill(made.view().data(), made.box().size(), element);
   return made;
 }
-/// Of elements T or, where the call names none, of the number's own type.
+/// Makes a halo tensor of elements T or, where the call names none, of the number's own type.
 template <class T = void, Scalar S>
   requires Element<detail::NamedOrOwn<T, S>> DynamicHaloTensor
   make_halo(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,

@@ -61,7 +61,8 @@ auto bincount(const I& indices, Index n, const ScatterSettings& settings = {},
   return scatter<Sum, detail::WithWeights<E>::value, Out, Bound>(indices, ones, Extents{n},
                                                                  settings, call);
 }
-/// The same with a weight for each index, in place of 1; the result has the weights' element type.
+/// This overload takes a weight for each index, in place of 1; the result has the weights' element
+/// type.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor I, TypedTensor W>
 auto bincount(const I& indices, const W& weights, Index n, const ScatterSettings& settings = {},
               const CallOptions& call = Where::here()) {
@@ -69,7 +70,7 @@ auto bincount(const I& indices, const W& weights, Index n, const ScatterSettings
                                                                  settings, call);
 }
 
-/// The same with everything known at run time; without a sharding the result's is deduced.
+/// These overloads take everything at run time; without a sharding the result's is deduced.
 template <std::same_as<DynamicTensor> D>
 DynamicTensor bincount(std::string_view equation, const D& indices,
                        const std::type_identity_t<D>& weights, Index n,

@@ -59,8 +59,8 @@ auto histogram(const A& x, Index bins, double lo, double hi,
   return bincount<E, Out, Bound>(map(detail::parts_of(bins, lo, hi, call.where()), x, call.where()),
                                  bins, OutOfRange::drop, call);
 }
-/// The same with everything known at run time, of elements T; without a sharding the result's is
-/// deduced.
+/// This overload takes everything but the element type T at run time; without a sharding the
+/// result's is deduced.
 template <Element T>
 DynamicTensor histogram(std::string_view equation, const DynamicTensor& x, Index bins, double lo,
                         double hi, const CallOptions& call = Where::here()) {

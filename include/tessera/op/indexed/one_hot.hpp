@@ -35,8 +35,8 @@ auto one_hot(const I& indices, Index extent, const CallOptions& call = Where::he
   return detail::run_typed<Typed, Bound>("one_hot", call, operation, {&indices.core()});
 }
 
-/// The same with everything but the element type known at run time; without a sharding it is
-/// sharded as the indices are.
+/// This overload takes everything but the element type at run time; without a sharding the result
+/// is sharded as the indices are.
 template <Element T>
 DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
                       Index extent, const CallOptions& call = Where::here()) {

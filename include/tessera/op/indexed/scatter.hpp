@@ -86,7 +86,7 @@ auto scatter(const A& x, const I& indices, const U& updates, const ScatterSettin
              const CallOptions& call = Where::here()) {
   return detail::run_scatter<Kind, E, Out, Bound>({}, settings, call, x, indices, updates);
 }
-/// The same with two indexed letters.
+/// This overload takes two indexed letters.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor I, TypedTensor J, TypedTensor U>
 auto scatter(const A& x, const I& first, const J& second, const U& updates,
@@ -125,7 +125,7 @@ void scatter_into(A& x, const I& indices, const U& updates, const ScatterSetting
                      detail::changing(x.core())});
 }
 
-/// The same with everything known at run time; without a sharding the result is sharded as x is.
+/// This overload takes everything at run time; without a sharding the result is sharded as x is.
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, const DynamicTensor& x,
                       const DynamicTensor& indices, const DynamicTensor& updates,

@@ -97,7 +97,8 @@ auto take(const A& x, const I& indices, const TakeSettings& settings = {},
           const CallOptions& call = Where::here()) {
   return detail::run_take<detail::TakeBy<E>, Out, Bound>(settings, call, x, indices);
 }
-/// The same with two and three indexed letters; the indices broadcast together by their letters.
+/// These overloads take two and three indexed letters; the indices broadcast together by their
+/// letters.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I,
           TypedTensor J>
 auto take(const A& x, const I& first, const J& second, const TakeSettings& settings = {},
@@ -126,9 +127,9 @@ auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::cl
     return detail::Unknown<A>();
 }
 
-/// The same with everything known at run time, of one to six tensors of indices; without a sharding
-/// the result's is deduced. Typed calls name equation and dimension while compiling, since the
-/// result's type follows from them.
+/// This overload takes everything at run time, and one to six tensors of indices; without a
+/// sharding the result's is deduced. Typed calls name equation and dimension while compiling, since
+/// the result's type follows from them.
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           const detail::DynamicTensors& indices, const TakeSettings& settings = {},
                           const CallOptions& call = Where::here()) {

@@ -44,7 +44,7 @@ auto take_along_axis(const A& x, const I& indices, OutOfRange out_of_range = Out
     return detail::Unknown<A>();
 }
 
-/// The same with everything known at run time; without a sharding the result's is deduced.
+/// This overload takes everything at run time; without a sharding the result's is deduced.
 inline DynamicTensor take_along_axis(std::string_view labels, char along, const DynamicTensor& x,
                                      const DynamicTensor& indices,
                                      OutOfRange out_of_range = OutOfRange::clamp,

@@ -86,7 +86,7 @@ auto convolve_kernel_gradient(const A& x, const B& dy, const Extents& k,
   return detail::convolve<E, ops::ConvolveForm::by_kernel, Out, Bound>(x, dy, k, settings, call);
 }
 
-/// The same with everything known at run time; without a sharding it is deduced.
+/// These overloads take everything at run time; without a sharding the result's is deduced.
 inline DynamicTensor convolve(std::string_view letters, const DynamicTensor& x,
                               const DynamicTensor& k, const Convolution& settings = {},
                               const CallOptions& call = Where::here()) {

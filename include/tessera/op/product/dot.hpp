@@ -44,7 +44,7 @@ auto dot(const X& x, const Y& y, const CallOptions& call = Where::here()) {
   else
     return detail::Unknown<X>();
 }
-/// The same with everything known at run time.
+/// This overload takes everything at run time.
 inline DynamicTensor dot(const DynamicTensor& x, const DynamicTensor& y,
                          const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.sharded_site("dot");

@@ -24,7 +24,7 @@ typename TypedEinsum<E, Out, A...>::result run_einsum(const CallOptions& call, c
       Typed::operation, operands, typed_site<Typed, Bound>(E.view(), call, *operands[0])));
 }
 
-/// The same with everything known at run time; without a sharding it is deduced.
+/// Runs an equation that is known at run time; without a sharding the result's is deduced.
 inline DynamicTensor run_einsum(std::string_view equation, const OperandList& operands,
                                 const CallOptions& call) {
   const CallSite site = call.sharded_site(equation);
@@ -91,7 +91,7 @@ typename detail::TypedEinsum<E, Out, A...>::result einsum(At at, const A&... a) 
   return detail::run_einsum<E, Out, Bound>(at.where, a...);
 }
 
-/// The same with everything known at run time; without a sharding it is deduced.
+/// This overload takes everything at run time; without a sharding the result's is deduced.
 inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
                             const DynamicTensor& b, const CallOptions& call = Where::here()) {
   return detail::run_einsum(equation, {&a.core(), &b.core()}, call);

@@ -98,8 +98,8 @@ auto matmul(const A& a, const B& b, const CallOptions& call = Where::here()) {
   }
 }
 
-/// The same with everything known at run time; without a sharding it is deduced. Typed calls check
-/// ranks while compiling.
+/// This overload takes everything at run time; without a sharding the result's is deduced. Typed
+/// calls check ranks while compiling.
 inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b,
                             const CallOptions& call = Where::here()) {
   const detail::CallSite site = call.sharded_site("matmul");

@@ -73,7 +73,7 @@ template <TypedTensor A> auto argmin(const A& x, const CallOptions& call = Where
   return detail::arg<Min, detail::total_equation(A::rank), Deduced, NoContract>(x, call);
 }
 
-/// The same with everything known at run time; without a sharding it is deduced.
+/// These overloads take everything at run time; without a sharding the result's is deduced.
 template <int = dtypes>
 DynamicTensor argmax(std::string_view equation, const DynamicTensor& x,
                      const CallOptions& call = Where::here()) {

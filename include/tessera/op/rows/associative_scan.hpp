@@ -52,7 +52,7 @@ typename detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>::result as
   return typename Typed::result(detail::run({operation, {&x.core()}, site, runner.extras()}));
 }
 
-/// The same with everything known at run time; x has elements T or, where the call names none, the
+/// This overload takes everything at run time; x has elements T or, where the call names none, the
 /// identity's own type. Without a sharding the result is sharded as x is.
 template <class T = void, class F, Scalar S>
   requires Element<detail::NamedOrOwn<T, S>> DynamicTensor associative_scan(

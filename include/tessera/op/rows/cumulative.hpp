@@ -150,7 +150,7 @@ auto cummin(const A& x, ScanOptions options = {}, const CallOptions& call = Wher
   return cumulative<Min, Labels, Along, Out, Bound>(x, options, call);
 }
 
-/// The same with everything known at run time; without a sharding the result is sharded as x is.
+/// This overload takes everything at run time; without a sharding the result is sharded as x is.
 /// Throws UsageError when Kind does not take x's elements.
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,

@@ -191,8 +191,8 @@ auto rms_norm(const A& x, const S& scale, double epsilon = 1e-6,
   return detail::normalize<false, Out, Bound>(epsilon, call, x, scale);
 }
 
-/// The same with everything known at run time, of elements T; without a sharding the result is
-/// sharded as x. Throw UsageError when x has other elements.
+/// These overloads take everything but the element type T at run time; without a sharding the
+/// result is sharded as x. They throw UsageError when x has other elements.
 template <Element T>
 DynamicTensor layer_norm(const DynamicTensor& x, const DynamicTensor& scale,
                          const DynamicTensor& bias, double epsilon = 1e-5,

@@ -76,8 +76,8 @@ auto log_softmax(const A& x, const CallOptions& call = Where::here()) {
   return detail::softmax<Labels, Along, true, Out, Bound>(x, call);
 }
 
-/// The same with everything known at run time, of elements T; without a sharding the result is
-/// sharded as x. Throw UsageError when x has other elements.
+/// These overloads take everything but the element type T at run time; without a sharding the
+/// result is sharded as x. They throw UsageError when x has other elements.
 template <Element T>
 DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
                       const CallOptions& call = Where::here()) {

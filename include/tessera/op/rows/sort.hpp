@@ -161,7 +161,7 @@ inline Sorted<DynamicTensor, DynamicTensor> as_sorted(const std::vector<TensorCo
 }
 }  // namespace detail
 
-/// The same with everything known at run time; without a sharding the results are sharded as x is.
+/// These overloads take everything at run time; without a sharding the results are sharded as x is.
 template <int = dtypes>
 DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x,
                    SortOptions options = {}, const CallOptions& call = Where::here()) {

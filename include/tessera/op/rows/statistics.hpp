@@ -158,8 +158,8 @@ template <TypedTensor A> auto logsumexp(const A& x, const CallOptions& call = Wh
   return logsumexp<detail::total_equation(A::rank)>(x, call);
 }
 
-/// The same with everything known at run time, of elements T; without a sharding it is deduced.
-/// Throw UsageError when x has other elements.
+/// These overloads take everything but the element type T at run time; without a sharding the
+/// result's is deduced. They throw UsageError when x has other elements.
 template <int Order, Element T>
 DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
                    const CallOptions& call = Where::here()) {

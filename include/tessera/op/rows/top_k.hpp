@@ -47,7 +47,7 @@ auto bottom_k(const A& x, Index k, const CallOptions& call = Where::here()) {
   return detail::first_k<Labels, Along, Out, Bound>(x, k, false, call);
 }
 
-/// The same with everything known at run time; without a sharding it is deduced.
+/// These overloads take everything at run time; without a sharding the result's is deduced.
 template <int = dtypes>
 Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
                                            const DynamicTensor& x, Index k,

@@ -84,7 +84,7 @@ auto spread(const A& x, const CallOptions& call) {
   use_moments<typename A::value_type>();
   return run_typed<Call, Bound>(E.view(), call, Call::operation, {&x.core()});
 }
-/// The same, after the mean.
+/// Returns the mean, and after it that variance.
 template <Equation E, class Out, class Bound, class A>
 auto mean_and_spread(const A& x, const CallOptions& call) {
   using Call = Typed<MomentsBy<E, true>, Out, A>;
@@ -195,8 +195,8 @@ DynamicTensor as_variance(std::string_view equation, const DynamicTensor& x,
 }
 }  // namespace detail
 
-/// The same with everything known at run time, of elements T; without a sharding it is deduced.
-/// Throw UsageError when x has other elements.
+/// These overloads take everything but the element type T at run time; without a sharding the
+/// result's is deduced. They throw UsageError when x has other elements.
 template <Element T>
 DynamicTensor variance(std::string_view equation, const DynamicTensor& x, Index ddof = 0,
                        const CallOptions& call = Where::here()) {

@@ -48,7 +48,7 @@ auto broadcast_to(const A& x, const Extents& extents, const CallOptions& call = 
   const ops::Broadcast operation{Typed::operation.dims, extents, Typed::value};
   return detail::run_typed<Typed, Bound>("broadcast_to", call, operation, {&x.core()});
 }
-/// The same with everything known at run time. Where `dims` are given, dimension d of x becomes
+/// These overloads take everything at run time. Where `dims` are given, dimension d of x becomes
 /// dimension dims[d] of the result, as in XLA's BroadcastInDim.
 inline DynamicTensor broadcast_to(const DynamicTensor& x, const Extents& extents,
                                   const Dimensions& dims, const CallOptions& call = Where::here()) {

@@ -103,7 +103,7 @@ class DynamicOperands {
 };
 }  // namespace detail
 
-/// The same with everything known at run time; without a sharding the result of concatenate is
+/// These overloads take everything at run time; without a sharding the result of concatenate is
 /// sharded as the first operand that is split, and that of update as x is.
 inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x,
                                  const CallOptions& call = Where::here()) {

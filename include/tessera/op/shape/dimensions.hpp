@@ -96,18 +96,18 @@ inline void require_ones(const Extents& extents, const Dimensions& dims, CallSit
                            "; squeeze removes dimensions of extent 1; slice it first",
                        site.where);
 }
-/// The same tensor, of an open type where x is of one, as another description has it.
+/// Returns x as another description has it, of an open type where x is of one.
 inline TensorCore seen_as(const TensorCore& x, const TensorDesc& desc,
                           std::shared_ptr<Storage> storage) {
   const TensorCore seen(x.mesh(), desc, std::move(storage));
   return x.open() ? seen.as_open() : seen;
 }
-/// The same block without `dims`, of extent 1. Precondition: it has no halo.
+/// Returns x's block without `dims`, of extent 1. Precondition: it has no halo.
 inline TensorCore seen_without(const TensorCore& x, const Dimensions& dims) {
   return seen_as(x, {x.type(), without_dims(x.extents(), dims), without_dims(x.sharding(), dims)},
                  x.storage());
 }
-/// The same block with dimensions `dims` of extent 1 inserted.
+/// Returns x's block with dimensions `dims` of extent 1 inserted.
 inline TensorCore seen_with(const TensorCore& x, const Dimensions& dims) {
   const TensorDesc desc{x.type(), with_dims(x.extents(), dims, Index{1}),
                         with_dims(x.sharding(), dims)};
@@ -164,7 +164,7 @@ auto stack(const A&... x) {
   return typename Typed::result(detail::run({operation, operands, site}));
 }
 
-/// The same with everything known at run time; without `dims` squeeze removes all dimensions of
+/// These overloads take everything at run time; without `dims` squeeze removes all dimensions of
 /// extent 1, and flip reverses all.
 inline DynamicTensor expand_dims(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                                  const CallOptions& call = Where::here()) {

@@ -130,7 +130,7 @@ void dynamic_update_slice_into(A& x, const U& update, const Extents& start,
   dynamic_update_slice_into<Labels, detail::one_letter<Along>(), Bound>(x, update, start, where);
 }
 
-/// The same with everything known at run time; `along` are letters of `labels`; without a sharding
+/// These overloads take everything at run time; `along` are letters of `labels`; without a sharding
 /// the result's is deduced.
 inline DynamicTensor dynamic_slice(std::string_view labels, std::string_view along,
                                    const DynamicTensor& x, const Extents& start,

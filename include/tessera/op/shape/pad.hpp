@@ -50,7 +50,7 @@ auto pad(const A& x, const Extents& low, const Extents& high, const Extents& int
   return pad<Deduced, NoContract, First, D...>(x, low, high, interior, value, call);
 }
 
-/// The same with everything known at run time; without a sharding the result is sharded as x is.
+/// This overload takes everything at run time; without a sharding the result is sharded as x is.
 inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
                          const Extents& interior = {}, detail::OutsideValue value = {},
                          const CallOptions& call = Where::here()) {

@@ -34,7 +34,7 @@ typename detail::Typed<detail::ReshapeBy, Out, A>::result reshape(
   return detail::run_typed<Typed, Bound>("reshape", call, operation, {&x.core()});
 }
 
-/// The same with everything known at run time; without a sharding the leading dimension of each
+/// This overload takes everything at run time; without a sharding the leading dimension of each
 /// group that is split or merged is split as it was, and inner ones are whole.
 inline DynamicTensor reshape(const DynamicTensor& x, const Extents& extents,
                              const CallOptions& call = Where::here()) {

@@ -66,7 +66,7 @@ auto shift(const A& x, Index by, S value = S{}, const CallOptions& call = Where:
   return typename Typed::result(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));
 }
 
-/// The same with everything known at run time; without a sharding the result is sharded as x is.
+/// These overloads take everything at run time; without a sharding the result is sharded as x is.
 inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                              const CallOptions& call = Where::here()) {
   return detail::run_dynamic("reverse", call, ops::Reverse{{dims}}, {&x.core()});

@@ -88,7 +88,7 @@ auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Ex
   return slices<Deduced, NoContract, First, D...>(x, starts, limits, stride, call);
 }
 
-/// The same with everything known at run time; without a sharding the result is sharded as x is.
+/// These overloads take everything at run time; without a sharding the result is sharded as x is.
 inline DynamicTensor slice(const DynamicTensor& x, const Extents& start, const Extents& limit,
                            const Extents& stride = {}, const CallOptions& call = Where::here()) {
   return detail::run_dynamic("slice", call, ops::Slice{{{Slice{start, limit, stride}}}},

@@ -80,7 +80,7 @@ TensorSlice<A, detail::Along<D...>> slice_of(const A& x, const Extents& start, c
                                              Where where = Where::here()) {
   return {x, detail::spread_slice<D...>(x, start, limit, stride, {"slice_of", where})};
 }
-/// The same with everything known at run time.
+/// This overload takes everything at run time.
 inline DynamicSlice slice_of(const DynamicTensor& x, const Extents& start, const Extents& limit,
                              const Extents& stride = {}) {
   return {x, {start, limit, stride}};

@@ -28,7 +28,7 @@ typename detail::TypedTranspose<E, Out, A>::result transpose(
   using Typed = detail::TypedTranspose<E, Out, A>;
   return detail::run_typed<Typed, Bound>(E.view(), call, Typed::operation, {&x.core()});
 }
-/// The same with everything known at run time.
+/// This overload takes everything at run time.
 inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x,
                                const CallOptions& call = Where::here()) {
   return detail::run_dynamic(equation, call, ops::Transpose{parse(equation)}, {&x.core()});

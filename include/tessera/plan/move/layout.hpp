@@ -34,7 +34,7 @@ constexpr Strided box_at(const Box& box, const Box& container, const Extents& st
   for (int d = 0; d < box.rank(); ++d) place.offset += (box[d].lo - container[d].lo) * strides[d];
   return place;
 }
-/// The same in a row-major block.
+/// Returns the place of `box` in a row-major block.
 constexpr Strided box_at(const Box& box, const Box& container) {
   return box_at(box, container, row_major_strides(container.extents()));
 }
@@ -52,7 +52,7 @@ class MessageSide {
   constexpr MessageSide(Flow flow, bool direct, DType call_type, MemoryNumber block)
       : MessageSide(flow, direct, call_type, block,
                     flow == Flow::out ? send_staging : receive_staging) {}
-  /// The same with staging memory of the caller's choice.
+  /// Takes staging memory of the caller's choice.
   constexpr MessageSide(Flow flow, bool direct, DType call_type, MemoryNumber block,
                         MemoryNumber staging)
       : flow_(flow),

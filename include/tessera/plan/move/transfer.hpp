@@ -98,7 +98,7 @@ struct SharedSending {
   AxisSet axes;
   int dim = 0;  ///< along which every box is cut: the longest, where boxes are largest
 
-  /// Of an exchange over `group`: its axes that do not split the source.
+  /// The axes are those of an exchange over `group` that do not split the source.
   constexpr SharedSending(const Extents& extents, const Sharding& from, const Sharding& to,
                           AxisSet group, const MeshShape& mesh)
       : axes(group - from.used()) {

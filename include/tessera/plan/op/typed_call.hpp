@@ -235,7 +235,8 @@ struct Typed {
   using result = Result<type, mesh, Typed>;
 };
 
-/// The same on open tensors: its operation and its results are open where they depend on what is.
+/// A call on open tensors: its operation and its results are open where they depend on what is
+/// open.
 template <class By, class Out, class... A>
   requires(TypedTensors<A...>&& AnyOpen<A...>)
 struct Typed<By, Out, A...> {

@@ -42,7 +42,7 @@ constexpr Index bytes_moved(const Plan& plan, const Step& step) {
   }
   return saturating_mul(most, static_cast<Index>(size_of(plan.slots[step.in[0]].desc.type)));
 }
-/// The same for all steps of a plan made for process 0.
+/// Sums the bytes of all steps of a plan that was made for process 0.
 constexpr Index bytes_moved(const Plan& plan) {
   Index sum = 0;
   for (const Step& step : plan.steps)
@@ -79,8 +79,8 @@ constexpr void price_region_as_it_is(const Plan& plan, Step& step, const Machine
   if (!processes.contains(plan.process))
     number_region(plan, step, region_numbers(plan, step, plan.process));
 }
-/// The same, of the cheaper of an exchange and, where one process has what all of its group need, a
-/// broadcast.
+/// Fills in the numbers and the price of the cheaper of an exchange and, where one process has what
+/// all of its group need, a broadcast.
 constexpr void price_region(const Plan& plan, Step& step, const Machine& machine) {
   price_region_as_it_is(plan, step, machine);
   if (step.kind != StepKind::communicate || step.in.size() > 1 || step.adjoint ||

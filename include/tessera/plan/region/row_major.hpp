@@ -78,7 +78,7 @@ template <class Visit> class Intersection {
  public:
   constexpr explicit Intersection(const Visit& visit) : visit_(visit) {}
 
-  /// Of blocks of a group of `length` elements.
+  /// Intersects blocks of a group of `length` elements.
   constexpr void meet(const RowMajorBlock& source, const RowMajorBlock& result, Index length,
                       const SharedElements& found) const {
     const RowMajorDim &a = source[0], &b = result[0];

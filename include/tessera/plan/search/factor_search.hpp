@@ -334,7 +334,7 @@ template <class Work> class FactorProblem {
   std::uint8_t places_[exhaustive_limit][max_operands + 1]{};  ///< index in known_, plus one
   Parted last_;  ///< of the last assignment that known_ does not hold
   int last_first_ = -1;
-  // Of the last bound.
+  // These belong to the last bound.
   FactorSplit split_;
   AxisRoles roles_;
   int first_ = 0;

@@ -57,7 +57,7 @@ struct Slide : Verb {
     return detail::slide_work(plan, step.in[0], step.out, at);
   }
 };
-/// The same, written.
+/// A slice that is written, whose start the call gives.
 struct Put : Verb {
   static constexpr std::string_view name = "put";
   detail::LocalSlide work(const Plan& plan, const Step& step, const Coordinates& at) const {

@@ -87,10 +87,10 @@ constexpr Contraction contraction(const Term& a, const Term& b, const Term& c,
 
 /// Panels narrower than this are not worth separate products: they are unpacked.
 inline constexpr Index least_panel = 64;
-/// The same along a dimension that is summed. Each panel is one more pass over the result, which
-/// libraries make for every 256 to 384 of the sum anyhow; unpacking passes twice over the operand
-/// alone, which is small beside the result where the sum is short. Half types have none: their sums
-/// are rounded once.
+/// Panels along a dimension that is summed are at least this wide. Each panel is one more pass over
+/// the result, which libraries make for every 256 to 384 of the sum anyhow; unpacking passes twice
+/// over the operand alone, which is small beside the result where the sum is short. Half types have
+/// no such panels: their sums are rounded once.
 inline constexpr Index least_summed_panel = 256;
 
 /// Returns true when a product may read or write the block of `given` as panels along dimension d

@@ -20,7 +20,7 @@ inline ContractionBlock contraction_block(const Slot& slot, const Plan& plan,
                        slot, plan);
 }
 
-/// Of a permutation, or a repetition along labels.
+/// Returns the copy that permutes a slot, or repeats it along labels.
 inline StridedCopy permute_work(const Slot& from, const Slot& to, const Plan& plan,
                                 const Coordinates& at) {
   StridedCopy copy;

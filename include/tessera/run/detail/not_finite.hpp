@@ -87,7 +87,7 @@ class FiniteCheck {
     copy_to_host(host.data(), block.read(), static_cast<Index>(host.size()));
     return first_not_finite(x.type(), host.data(), count);
   }
-  /// Of element `at` of the block of process `process`.
+  /// Throws the error about element `at` of the block of process `process`.
   [[noreturn]] void say(const char* what, const TensorCore& result, int process, Index at,
                         const char* operands) const {
     const MeshShape& shape = mesh_->shape();

@@ -164,7 +164,7 @@ class Listing final : public Taker {
   /// Adds a tensor to those of the memory `number`, or where that is -1 to a memory of its own;
   /// returns its place.
   int add(const TensorCore& tensor, int number);
-  /// The same of a tensor that the next call has.
+  /// Adds a tensor that the next call has; returns its place.
   int place_of(const TensorCore& tensor, bool made);
   /// Returns the place of a mesh among those of the calls, where it is added if it is new.
   int part_of(const std::shared_ptr<MeshCore>& mesh, CallSite site);

@@ -57,7 +57,7 @@ class Branching {
     NetworkPart part;
     std::uint64_t number;
   };
-  /// Of equal bounds, the part that was made last comes first.
+  /// Among equal bounds, the part that was made last comes first.
   static bool is_later(const Node& a, const Node& b) {
     return a.part.bound != b.part.bound ? a.part.bound > b.part.bound : a.number < b.number;
   }
@@ -81,7 +81,7 @@ class Branching {
   std::uint64_t nodes_ = 0, made_ = 0;
 };
 
-/// Of the pairs of a variable's values, the one whose payments differ most beyond twice by how much
+/// Divides at the pair of a variable's values whose payments differ most, beyond twice by how much
 /// both are dearer than the bound.
 inline Branching::Division Branching::by_usage(const NetworkPart& part) {
   const CostNetwork& network = *part.network;

@@ -58,7 +58,7 @@ struct NetworkPart {
   std::vector<char> allowed = {};                   ///< of all of its values
   std::vector<Cost> multipliers = {};               ///< of each time
   Cost bound = -infeasible;
-  /// Of all values, a lower bound of the assignments that have it, and what is paid for what the
+  /// For every value a lower bound of the assignments that have it, and what is paid for what the
   /// value uses; both once the part is narrowed.
   std::vector<Cost> least = {}, paid = {};
 };
@@ -203,7 +203,7 @@ class Narrowing {
       if (timeline.fits(timeline.used(found.assignment))) return;
     }
   }
-  /// The same by moved costs, which the part keeps.
+  /// Bounds by moved costs, which the part keeps.
   void bound_by_moving(NetworkPart& part, const Timeline& timeline, const PairsOf& pairs,
                        std::vector<Cost>& multipliers) {
     const CostNetwork& network = part.reduced->network();

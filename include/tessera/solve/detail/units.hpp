@@ -54,10 +54,10 @@ inline std::vector<std::uint64_t> colours_of(const CostNetwork& network) {
   return colours;
 }
 
-/// Of the colours that three variables or more have, the number that most variables are counted by
-/// is the number of units; one of such a colour stands for each unit, and a variable belongs to the
-/// nearest. What is joined to as many variables as there are units, and is not repeated itself,
-/// belongs to none. Time: O(pairs · log).
+/// Finds repeated units. Among the colours that three variables or more have, the number that most
+/// variables are counted by is the number of units; one variable of such a colour stands for each
+/// unit, and every variable belongs to the nearest. What is joined to as many variables as there
+/// are units, and is not repeated itself, belongs to none. Time: O(pairs · log).
 inline std::vector<int> find_units(const CostNetwork& network,
                                    const std::vector<std::uint64_t>& colours) {
   std::vector<int> units(static_cast<std::size_t>(network.variables()), -1);

@@ -40,7 +40,7 @@ class DnnlCopy {
     else
       copy_box(box, static_cast<const Word<4>*>(from), static_cast<Word<4>*>(to));
   }
-  /// The same where `from` is dense with features last, and each feature is a row in `to`.
+  /// Copies where `from` is dense with features last, and each feature is a row in `to`.
   void run_rows(const float* from, float* to) const {
     const Extents &n = copy_.extents, &stride = copy_.to_strides;
     // Rows that continue each other are one.

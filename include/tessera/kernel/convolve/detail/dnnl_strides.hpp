@@ -14,7 +14,7 @@ inline DnnlDims row_major(const DnnlDims& dims) {
   for (int d = dims.size() - 2; d >= 0; --d) strides[d] = strides[d + 1] * dims[d + 1];
   return strides;
 }
-/// The same with dimension 1, the features, last.
+/// Returns the strides of a dense tensor whose dimension 1, the features, lies last.
 inline DnnlDims features_last(const DnnlDims& dims) {
   DnnlDims strides(dims.size(), dims[1]);
   strides[1] = 1;

@@ -132,7 +132,7 @@ void transpose_streamed(const T* from, T* to, Index rows, Index to_stride, Index
 }
 #endif
 
-/// The same for a plane of any size.
+/// Transposes a plane of any size.
 template <class T>
 void transpose_plane(const T* from, T* to, Index rows, Index to_stride, Index columns,
                      Index from_stride) {

@@ -115,7 +115,7 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_pow(double x, double y) {
   const std::uint64_t sign = std::uint64_t{1} << 63;
   const std::uint64_t base = bits_of(x) & ~sign;
   const DoubleSum t = product_in_two(y, log_in_two(base));
-  // Of a base 0 the logarithm is so low that the least exponents overflow it.
+  // The logarithm of a base 0 is so low that the least exponents overflow it.
   const double size =
       exp_in_range(DoubleSum{choose(base == 0, y * -1e300 * 1e300, t.most), t.rest});
   // As for floats.

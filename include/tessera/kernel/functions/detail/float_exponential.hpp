@@ -48,7 +48,7 @@ KOKKOS_FORCEINLINE_FUNCTION double log2_of_normal(float x) {
   return fused(s, q, n);
 }
 
-/// The same with an error below 2^-30.
+/// Returns the logarithm with an error below 2^-30.
 KOKKOS_FORCEINLINE_FUNCTION double short_log2_of_normal(float x) {
   const auto [n, s] = log2_parts(x);
   const double z = s * s;

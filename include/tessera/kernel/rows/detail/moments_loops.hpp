@@ -81,7 +81,7 @@ template <class C> struct Distances {
     return {a.sum + b.sum, a.squares + b.squares};
   }
 };
-/// The same of values that lie side by side.
+/// The distances of values that lie side by side.
 template <class C, Index lanes> struct DistanceLanes {
   C sum[lanes];
   typename Distances<C>::Square squares[lanes];

@@ -68,7 +68,7 @@ template <class Join, class T, class Out> struct ScanRows {
          ...);
     if (totals != nullptr) ((totals[first + J] = total[J]), ...);
   }
-  /// The same of half types, block by block: elements are widened, and results rounded, in vector
+  /// Scans half types block by block: elements are widened, and results rounded, in vector
   /// instructions.
   template <Index... J>
   void in_blocks(Total* total, Index n, const T* const* x, Out* const* y) const {

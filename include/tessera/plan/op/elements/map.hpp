@@ -69,7 +69,7 @@ constexpr Plan plan_map_several(const Terms& terms, const TensorDescs& operands,
   return best.way() == out ? there : make(best.way(), process);
 }
 
-/// The same of one result.
+/// Plans a map with one result.
 constexpr Plan plan_map(const Terms& terms, const TensorDescs& operands, DType type,
                         const Sharding& out, const MeshShape& mesh, int process = 0,
                         const PlanOptions& options = {}, bool reads_index = false) {

@@ -181,7 +181,7 @@ inline Plan plan_out_by_way_of(const Sharding& last, OperatorKind kind, const Te
   const Sharding everywhere = Sharding::replicated(x.rank());
   return build.finish(build.relocate(slot, everywhere, place), everywhere);
 }
-/// The same, by the better way: an unfinished x is finished, or scattered where that is cheaper.
+/// Plans by the better way: an unfinished x is finished, or scattered where that is cheaper.
 inline Plan plan_out(OperatorKind kind, const TensorDesc& x, const Placement& place,
                      const MeshShape& mesh, int process, const PlanOptions& options) {
   const Sharding finished = x.sharding.finished();

@@ -47,7 +47,8 @@ struct ProductWork {
                                        static_cast<Index>(size_of(desc.type))));
   }
 };
-/// The same where one tensor may travel block by block, so that only two of its blocks are held.
+/// The work of a product in which one tensor may travel block by block, so that only two of its
+/// blocks are held.
 struct LoopedWork : ProductWork {
   constexpr Index held(const Moves& moves, bool made, Index bytes) const {
     const Move& move = made ? moves.list[0] : moves.list.back();

@@ -42,7 +42,7 @@ constexpr Plan plan_reduce_as(DType type, const Terms& terms, Reduction reductio
   return build.finish(build.reshard(slot, out, type), out);
 }
 
-/// The same with reduce's default element type (reduced_type).
+/// Plans with reduce's default element type (reduced_type).
 constexpr Plan plan_reduce(const Terms& terms, Reduction reduction, const TensorDesc& x,
                            const Sharding& out, const MeshShape& mesh, int process = 0,
                            const PlanOptions& options = {}) {

@@ -143,7 +143,7 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
     best.add(make(x.sharding, 0), x.sharding);
   return process == 0 ? best.plan() : make(best.way(), process);
 }
-/// The same with the default element type of running joins (reduced_type).
+/// Plans with the default element type of running joins (reduced_type).
 constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, ScanOptions scan,
                          const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
                          int process = 0, const PlanOptions& options = {}) {

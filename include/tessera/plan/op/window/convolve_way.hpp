@@ -137,7 +137,7 @@ class ConvolveMaker {
     int input = build.operand(input_, terms_.operands[0]);
     int kernel = build.operand(kernel_, terms_.operands[1]);
     const Sharding source = source_of(s, way);
-    // The same as an earlier way.
+    // An earlier way has been this one.
     if ((way == ConvolveWay::moved || way == ConvolveWay::whole) &&
         source == source_of(s, ConvolveWay::as_it_is))
       return false;

@@ -239,7 +239,7 @@ class ChoicePlaces : public ChoiceNetwork {
   }
   std::shared_ptr<Prices> kept_prices_;  ///< which other questions may have, too
   Prices& prices_;
-  /// Of each tensor; copies have places of their own where they alone are read.
+  /// The places of each tensor; copies have places of their own where they alone are read.
   std::vector<Places> homes_, copies_;
   std::vector<Operator> operators_;
 };

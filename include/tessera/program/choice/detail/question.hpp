@@ -123,7 +123,7 @@ class ChoiceQuestion : public ChoicePlaces {
     hold(home.variable, made, made + 1, making);
     hold(home.variable, made + 1, life.end, later);
   }
-  /// The same of a tensor whose copy is read in its place; `own`: what it takes up itself.
+  /// Adds the memory of a tensor whose copy is read in its place; `own`: what it takes up itself.
   void add_memory_apart(int t, const TensorLives::Life& life, const std::vector<Index>& own) {
     const Places& home = homes(t);
     const int made = TensorLives::moves_in(life.first_reader);

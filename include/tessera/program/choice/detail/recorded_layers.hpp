@@ -7,7 +7,7 @@
 ///     RecordedLayers recorded(record, planning, options);
 ///     recorded.facts(again).peak;   recorded.within_limit()
 ///
-/// Of layers that are alike it matters how many run again, more than which: the earlier ones do,
+/// For layers that are alike, how many run again matters more than which. The earlier ones do,
 /// since what the later ones keep is read first on the way back.
 ///
 /// Laws: no layer of within_limit() could be kept beside the others, where keeping fewer never

@@ -203,7 +203,7 @@ TESSERA_FUNCTION void Network::along_torus(int from, int to, std::vector<int>& l
     const int size = down_[static_cast<std::size_t>(d)];
     const int own = at / stride % size, other = to / stride % size;
     const int onwards = (other - own + size) % size;
-    // Of two ways that are as long, the one that SimGrid takes.
+    // Where both ways are as long, this is the one that SimGrid takes.
     const bool forward =
         onwards < size - onwards || (onwards == size - onwards && (other > own || own > size / 2));
     for (int place = own; place != other;) {

@@ -95,7 +95,7 @@ int ActionGraph::in_order(const Key& key, const Visit& visit) const {
       ++waits[at(a)];
       after[at(b.action)].push_back(a);
     }
-  // Of each part one action at most may come next, so the parts are looked through.
+  // At most one action of each part may come next, so the parts are looked through.
   std::vector<int> next(begin_.begin(), begin_.end() - 1);
   int visited = 0;
   for (;;) {
