@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Parts of a sequence that is too long to be numbered whole, one of which the model chooses, as
-/// anarcii 2.0.8 does.
+/// Windows of a sequence that is too long to be numbered whole. The model chooses one of them, as
+/// in anarcii 2.0.8.
 ///
 ///     for (const Window& one : pattern_windows(text)) use(one.scored);      // C.{5,25}W.{50,80}C
 ///     if (const long chosen = first_above(scores); chosen >= 0) ...
@@ -17,15 +17,15 @@ namespace number_antibodies {
 
 inline constexpr std::size_t longest_text = 200;
 
-/// A part of a text from a letter on, and the part that its score is of.
+/// A part of a text: the letters that are numbered, from `begin` on, and those that are scored.
 struct Window {
   long begin = 0;
   std::string letters, scored;
 };
 
 namespace detail {
-/// Returns how long the pattern is that begins here, without its last C, taking as many letters as
-/// it can from the left on; 0: there is none.
+/// Returns the length, without its last C, of the pattern that begins at `at`: the longest first
+/// part, and then the longest second one. 0: no pattern begins there.
 inline std::size_t pattern_length(std::string_view text, std::size_t at) {
   const auto is = [&](std::size_t i, char c) { return i < text.size() && text[i] == c; };
   if (!is(at, 'C')) return 0;
@@ -36,8 +36,8 @@ inline std::size_t pattern_length(std::string_view text, std::size_t at) {
 }
 }  // namespace detail
 
-/// Returns windows with the pattern of a domain: two C around a W, after at most 40 letters, of
-/// which there are as many as a pattern follows.
+/// Returns windows with the pattern of a domain, two C around a W. A window begins up to 40 letters
+/// before its pattern.
 inline std::vector<Window> pattern_windows(const std::string& text) {
   std::vector<Window> found;
   for (std::size_t p = 0; p < text.size();) {
@@ -65,8 +65,8 @@ inline std::vector<Window> all_windows(const std::string& text) {
   }
   return made;
 }
-/// Returns the first window that is as good as one of a domain, else the first that may be one,
-/// else -1.
+/// Returns the first window whose score is that of a domain, else the first that may be one, else
+/// -1.
 inline long first_above(const std::vector<float>& scores) {
   for (const float least : {25.0f, 15.0f})
     for (std::size_t i = 0; i < scores.size(); ++i)

@@ -9,10 +9,11 @@
 ///     detail::for_each_part_sent(from, to, whole(desc.extents), 0, [](int peer, const Box& box) {});
 ///
 /// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives, its
-/// own included, are disjoint and cover the part that q is to hold. Replicas: a process uses its
-/// own copy where it has one; else, under a sharding, the copy of the process that has its own
-/// coordinates on the axes that do not split the tensor; of equal boxes, one of those n that share
-/// most of its coordinates, the one at index (its number modulo n).
+/// own included, are disjoint and cover the part that q is to hold. Where there are replicas, a
+/// process uses its own copy if it has one. Else, under a sharding, it takes the copy of the
+/// process that has its own coordinates on the axes that do not split the tensor. Among equal boxes
+/// it looks at the n that share most of its coordinates, and takes the one at index (its number
+/// modulo n).
 #include <cstdint>
 
 #include <tessera/plan/move/transfer.hpp>
@@ -22,9 +23,9 @@ namespace tessera::detail {
 struct Placement {
   enum class Kind : std::uint8_t { sharded, root, boxes };
   Kind kind = Kind::sharded;
-  int root = 0;  ///< of Kind::root
+  int root = 0;  ///< the process that has everything, for Kind::root
   const Box* boxes =
-      nullptr;  ///< of Kind::boxes: one for each process; the owner of a plan keeps them alive
+      nullptr;  ///< one for each process, for Kind::boxes; the owner of a plan keeps them alive
   int count = 0;
 
   static constexpr Placement on_root(int process) {
@@ -82,7 +83,7 @@ class Holding {
         if (owner == asker) return true;
         if (place_.boxes[asker] == place_.boxes[owner]) return false;
         const int least = axes_apart(owner, asker);
-        int nearest = 0, number = 0;  // of the replicas: those, and which of them the owner is
+        int nearest = 0, number = 0;  // how many replicas are nearest, and which the owner is
         for (int i = 0; i < place_.count; ++i) {
           if (!(place_.boxes[i] == place_.boxes[owner])) continue;
           const int apart = axes_apart(i, asker);
@@ -136,7 +137,7 @@ class Holding {
   }
 
  private:
-  /// Returns along how many axes two processes have other coordinates.
+  /// Returns along how many axes two processes have different coordinates.
   constexpr int axes_apart(int a, int b) const {
     const Coordinates first = mesh_.coordinates(a), second = mesh_.coordinates(b);
     int apart = 0;

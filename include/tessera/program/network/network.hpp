@@ -26,14 +26,16 @@ namespace tessera {
 
 struct NetworkLink {
   double bytes_per_second = 12.5e9;
-  double seconds = 1e-6;  ///< that a message is on its way, whatever its size
+  double seconds = 1e-6;  ///< the latency: what a message takes beside its bytes
 };
 
-/// Groups of chassis of routers of nodes. Routers of a chassis are linked with one another, those
-/// with one number in the chassis of a group too, and each group with each other one.
+/// Groups of chassis of routers of nodes. The routers of a chassis are linked with one another, and
+/// so are those that have the same number in the chassis of a group, and each group with every
+/// other.
 struct Dragonfly {
   int groups = 1, chassis = 1, routers = 1, nodes = 1;
-  int group_links = 1, chassis_links = 1, router_links = 1;  ///< side by side, as one link
+  int group_links = 1, chassis_links = 1,
+      router_links = 1;  ///< as many side by side count as one link
 };
 
 class Network {
@@ -88,7 +90,7 @@ class Network {
     add_route(from, to, links);
     return links;
   }
-  /// Appends the same to `links`.
+  /// Appends the links of a route to `links`.
   TESSERA_FUNCTION void add_route(int from, int to, std::vector<int>& links) const;
 
   /// Returns the network as a platform file of SimGrid, whose hosts are called host-0, host-1, …;
@@ -111,10 +113,10 @@ class Network {
 
   Shape shape_ = Shape::nodes;
   int hosts_ = 0, per_host_ = 1;
-  std::vector<int> down_, up_;  ///< of a tree; of a torus its sizes in down_
-  std::vector<int> first_;  ///< of a tree's or a dragonfly's level, the number of its first link
+  std::vector<int> down_, up_;  ///< a tree's numbers; down_ has the sizes of a torus
+  std::vector<int> first_;  ///< the number of the first link of each level of a tree or dragonfly
   Dragonfly dragonfly_;
-  NetworkLink link_;  ///< of which the network is made
+  NetworkLink link_;  ///< the kind of link that the network is made of
   std::vector<NetworkLink> links_;
   std::vector<std::string> names_;
   NetworkLink inside_;

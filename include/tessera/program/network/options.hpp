@@ -8,21 +8,20 @@
 
 namespace tessera {
 
-/// How the messages of collectives go.
+/// How a collective sends its messages.
 enum class CollectiveWays {
-  libraries,  ///< as MPI libraries send them (program/network/rounds.hpp)
-  /// As the interconnects of accelerators do, over links that are their own: all-gathers,
-  /// reduce-scatters and all-reduces around a ring of the members in their order, half of it each
-  /// way; of an all-to-all all messages at once, so that it takes as long as the link that has most
-  /// to carry.
+  libraries,  ///< as MPI libraries do (program/network/rounds.hpp)
+  /// As the interconnects of accelerators do, over links of their own. All-gathers, reduce-scatters
+  /// and all-reduces go around a ring of the members in their order, half of the data each way. An
+  /// all-to-all sends all messages at once, and takes as long as the link that has most to carry.
   links
 };
 
 struct NetworkOptions {
-  /// Whether work on a process takes time: a step what its plan says, copies and the products of a
-  /// loop by `machine`; else the result is communication alone.
+  /// Whether work on a process takes time. A step takes what its plan says; copies and the products
+  /// of a loop are priced by `machine`. Else the result is communication alone.
   bool computes = true;
-  /// Give that which the plans were made for. Its `order` says how the mesh lies on the places.
+  /// The machine that the plans were made for. Its `order` says how the mesh lies on the places.
   Machine machine = {};
   CollectiveWays ways = CollectiveWays::libraries;
 };

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The messages that a call is made of: in rounds, of each round whom a member sends how much.
+/// The rounds of messages that a call is made of: to whom each member sends, and how much.
 ///
 ///     detail::rounds_of(call)                          // of an all-gather over 8 members: 3
 ///     detail::message_of(call, 3, 1)                   // what member 3 sends in its second round
 ///
-/// Laws: of an all-gather the bytes of a process's rounds are those that the others' blocks have on
-/// another one, or its own call's payload where blocks are alike; so, turned around, of a
-/// reduce-scatter. An all-reduce is counted in equal parts, as if its members divided its elements.
+/// Laws: in the rounds of an all-gather a process sends as many bytes as some other process has to
+/// receive, which is its own call's payload where all blocks are alike; in those of a
+/// reduce-scatter it receives as many as another has to send. An all-reduce is counted in equal
+/// parts, as if its members divided its elements.
 /// Sources: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in
 /// MPICH" (2005), sections 4.1 to 4.5.
 #include <cstddef>
@@ -25,12 +26,12 @@ struct RoundMessage {
 };
 
 /// Returns whether members exchange with those at a distance of 1, 2, 4, … rather than with their
-/// neighbours in a ring: where their number is a power of two, unless all go around `rings`.
+/// neighbours in a ring. They do where their number is a power of two, unless `rings` is true.
 constexpr bool doubles(int members, bool rings = false) {
   return !rings && (members & (members - 1)) == 0;
 }
 
-/// Returns how many rounds a call has: each begins when those before have ended.
+/// Returns how many rounds a call has. Each begins when the ones before it have ended.
 constexpr int rounds_of(const Call& call, bool rings = false) {
   const int members = call.members;
   if (members < 2) return 0;
@@ -51,7 +52,7 @@ constexpr int rounds_of(const Call& call, bool rings = false) {
   return 1;  // all at once, point to point
 }
 
-/// Returns whether all rounds of a call are as its first: in a ring, with equal blocks.
+/// Returns whether all rounds of a call are like its first, as in a ring with equal blocks.
 constexpr bool alike_rounds(const Call& call, bool rings = false) {
   if (doubles(call.members, rings)) return false;
   return call.kind == Collective::all_reduce ||
@@ -83,8 +84,8 @@ constexpr RoundMessage ring_message_of(const Call& call, int own, int round,
   return {next, size * static_cast<double>(call.send.front().count) / members};
 }
 
-/// Returns what member `own` sends in a round of its collective call; not for those that go point
-/// to point. The call may be another member's that is alike.
+/// Returns what member `own` sends in a round of its call; a call that goes point to point has no
+/// such rounds. The call may be that of another member, if it is alike.
 constexpr RoundMessage message_of(const Call& call, int own, int round) {
   const int members = call.members;
   const auto bytes = [&](Index elements) {
@@ -105,7 +106,7 @@ constexpr RoundMessage message_of(const Call& call, int own, int round) {
     case Collective::all_reduce: {
       if (!doubles(members)) return ring_message_of(call, own, round);
       const double block = bytes(call.send.front().count) / members;
-      const int back = round - turn;  // of the rounds that gather, which takes the others back
+      const int back = round - turn;  // a round that gathers, the way back of the others
       if (back < 0) return {own ^ 1 << round, block * (members >> (round + 1))};
       return {own ^ members >> (back + 1), block * (1 << back)};
     }

@@ -7,9 +7,9 @@
 ///     const std::vector<double> seconds = detail::SharedLinks(network).times_of(messages, use);
 ///
 /// Laws: no link carries more than it can at any moment, and every message has a link that is full
-/// and on which none is faster (max-min fairness); a message takes the latencies of its links, and
-/// after that its bytes. Source: Bertsekas and Gallager, "Data Networks" (1992), section 6.5.2; as
-/// a model of networks Velho et al. (2013).
+/// and on which no other message is faster (max-min fairness); a message waits for the latencies of
+/// its links, and then its bytes go. Sources: Bertsekas and Gallager, "Data Networks" (1992),
+/// section 6.5.2; Velho et al. (2013) use it as a model of networks.
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
@@ -23,7 +23,7 @@ struct NetworkMessage {
   double bytes = 0;
 };
 
-/// Seconds that each link was busy for, and bytes that it carried.
+/// How many seconds each link was busy, and how many bytes it carried.
 struct LinkUse {
   std::vector<double> seconds, bytes;
   explicit LinkUse(const Network& network)
@@ -39,15 +39,15 @@ class SharedLinks {
         room_(static_cast<std::size_t>(network.links())),
         open_(static_cast<std::size_t>(network.links())) {}
 
-  /// Returns the seconds of each message of a round, until the next round. Adds to `use` what the
-  /// links carry when it is made `times` times.
+  /// Returns how many seconds each message of a round takes; the list is valid until the next call.
+  /// Adds to `use` what the links carry when the round is made `times` times.
   TESSERA_FUNCTION const std::vector<double>& times_of(const std::vector<NetworkMessage>& messages,
                                                        LinkUse& use, double times = 1);
 
   /// Takes in messages of a call that are all under way at once.
   TESSERA_FUNCTION void add_at_once(const std::vector<NetworkMessage>& messages);
-  /// Returns the seconds of those that have been taken in, if they keep that link busy all the time
-  /// which has most to carry. Adds to `use` as above.
+  /// Returns how many seconds the messages that have been taken in need, if the link that has most
+  /// to carry is busy all the time. Adds to `use` what the links carry.
   TESSERA_FUNCTION double take_at_once(LinkUse& use, double times = 1);
 
  private:
@@ -64,17 +64,17 @@ class SharedLinks {
   }
 
   const Network& network_;
-  std::vector<int> links_;            ///< that messages go through, one message after the other
-  std::vector<std::size_t> begins_;   ///< of each message in links_; and where the last one ends
-  std::vector<double> left_, rates_;  ///< of each message: bytes, bytes a second
-  std::vector<double> seconds_;  ///< of each message: until it sets out, then until it is there
-  std::vector<int> waiting_, going_;  ///< messages whose latencies are not over, and are
+  std::vector<int> links_;            ///< the links of the messages, one message after the other
+  std::vector<std::size_t> begins_;   ///< where each message's links begin; then where the last end
+  std::vector<double> left_, rates_;  ///< bytes of each message that are left; bytes a second
+  std::vector<double> seconds_;  ///< until each message sets out; in the end, until it has arrived
+  std::vector<int> waiting_, going_;  ///< messages before and after the end of their latencies
   std::vector<int> unshared_;         ///< messages that have no rate yet
-  std::vector<double> room_;          ///< of each link: bytes a second that no message has yet
-  std::vector<int> open_;             ///< of each link: its messages that have no rate yet
+  std::vector<double> room_;          ///< bytes a second of each link that no message has yet
+  std::vector<int> open_;             ///< how many messages of each link have no rate yet
   std::vector<int> in_use_;           ///< the links of the messages in going_
-  std::vector<double> load_;          ///< of each link: bytes of messages that go at once
-  double farthest_ = 0;               ///< seconds of the longest latency among these, or on a host
+  std::vector<double> load_;          ///< bytes of each link, where messages go at once
+  double farthest_ = 0;  ///< seconds of their longest latency, or of their slowest within a host
 };
 
 }  // namespace tessera::detail

@@ -12,9 +12,9 @@
 /// An operator on a part of the mesh takes time on the part's processes alone; in a manual function
 /// all parts carry it out at once.
 ///
-/// Laws: the same whichever process's Program it is; what an operator hides that is under way
-/// costs no time. Assumes that the groups of a call set out together, that rounds of a call follow
-/// one another, and that a process's calls do, too, though several
+/// Laws: the times do not depend on the process whose Program it is; communication that is hidden
+/// by other operators costs no time. Assumes that all groups of a call set out together, that the
+/// rounds of a call follow one another, and that the calls of a process do, too, even where several
 /// are under way.
 #include <string>
 #include <vector>
@@ -31,11 +31,11 @@ namespace tessera {
 struct NetworkTimes {
   struct Operator {
     std::string name;
-    double seconds = 0;  ///< that it makes the Program longer
-    double exposed = 0;  ///< that it makes the waiting of the process longer that waits least
+    double seconds = 0;  ///< by which it makes the Program longer
+    double exposed = 0;  ///< by which the process that waits least waits longer
   };
-  double seconds = 0;  ///< of the process that ends last
-  double exposed = 0;
+  double seconds = 0;  ///< until the last process has ended
+  double exposed = 0;  ///< that the process waits which waits least
   std::vector<Operator> operators;
   int traced = 0;         ///< operators whose work takes what a trace says, and not what plans do
   int busiest = -1;       ///< a link of the network; -1: nothing went through any
@@ -44,8 +44,8 @@ struct NetworkTimes {
   double link_bytes = 0;  ///< that it carried
 };
 
-/// Returns the times of a Program on a network, of which the processes 0, 1, … of the communicator
-/// take the first places. Communication: none. Throws UsageError where the network has fewer places
+/// Returns the times of a Program on a network. The processes 0, 1, … of the communicator take its
+/// first places. Communication: none. Throws UsageError where the network has fewer places
 /// than the Program has processes, for a machine whose order is of another mesh, and where
 /// processes make different calls.
 TESSERA_FUNCTION NetworkTimes simulate(const Program& program, const Network& network,

@@ -148,7 +148,7 @@ TESSERA_FUNCTION Network Network::dragonfly(const Dragonfly& shape, const Networ
               std::to_string(from / in_group) + " to " + to,
           {side_by_side * link.bytes_per_second, link.seconds});
   };
-  // A level's links are those of router 0, 1, …: to each of the others by number.
+  // A level has the links of router 0, then those of router 1, …: to each other one by its number.
   n.first_.push_back(n.links());
   for (int h = 0; h < n.hosts_; ++h) {
     n.add("host " + std::to_string(h) + " to its router", link);
@@ -218,7 +218,8 @@ TESSERA_FUNCTION void Network::along_torus(int from, int to, std::vector<int>& l
   }
 }
 
-/// Upwards by the parent that the destination names, and down through the same switches' copies.
+/// A message goes up by the parent that its destination names, and down through copies of the same
+/// switches.
 TESSERA_FUNCTION void Network::along_tree(int from, int to, std::vector<int>& links) const {
   std::size_t top = 0;
   for (int a = from, b = to; a != b; ++top) a /= down_[top], b /= down_[top];
@@ -242,7 +243,8 @@ TESSERA_FUNCTION void Network::along_dragonfly(int from, int to, std::vector<int
   const int chassis = dragonfly_.chassis, routers = dragonfly_.routers, nodes = dragonfly_.nodes;
   int at = from / nodes;  // a router; a group has chassis * routers
   const int end = to / nodes, group = at / routers / chassis, there = end / routers / chassis;
-  // The number of a link among those of a router that has `own`, to all with other numbers.
+  // A router whose number is `own` has links to all other numbers; this is the place of one of
+  // them.
   const auto among = [](int own, int number) { return number < own ? number : number - 1; };
   const auto to_router = [&](int number) {
     const int own = at % routers;

@@ -5,8 +5,7 @@
 ///
 ///     PlanTimer(network, options, processes).time(plan, places, 1, use)
 ///
-/// Laws: those of program/network/timing.hpp. All processes are told by their places on the
-/// network.
+/// Laws: those of program/network/timing.hpp. A process is named by its place on the network.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -25,8 +24,8 @@
 
 namespace tessera::detail {
 
-/// The calls that all processes of a mesh make together. Those that are alike but for whose they
-/// are, and for where their pieces lie, are kept once.
+/// The calls that all processes of a mesh make together. Two calls are kept once where they differ
+/// only in the process that makes them and in where their pieces lie.
 class CallsTogether {
  public:
   /// Takes the call of the next process.
@@ -54,17 +53,17 @@ class CallsTogether {
 
  private:
   std::vector<Call> calls_;
-  std::vector<std::size_t> which_;  ///< of each process
-  std::vector<int> own_;            ///< of each process
+  std::vector<std::size_t> which_;  ///< the number in calls_ of each process's call
+  std::vector<int> own_;            ///< each process's number in its group
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> known_;
 };
 
-/// A call of all processes: of each how long it takes, and for whom it waits: for all of its group,
-/// or, point to point, for those with whom it exchanges. In the order of the plan's places.
+/// A call of all processes. A process waits for all of its group or, point to point, for those with
+/// whom it exchanges. The lists are in the order of the plan's places.
 struct TimedMeeting {
-  std::vector<double> seconds;
-  std::vector<int> group;  ///< the place of the first in the group; point to point: its own
-  std::vector<std::vector<int>> with;  ///< places; empty: the groups make the call
+  std::vector<double> seconds;  ///< that the call takes each process
+  std::vector<int> group;       ///< the place of its group's first process; point to point: its own
+  std::vector<std::vector<int>> with;  ///< its peers' places; empty: groups make the call
 };
 
 /// What a process does for a plan, in order: work, or a call that begins or ends.
@@ -89,12 +88,13 @@ class PlanTimer {
         ends_(static_cast<std::size_t>(processes)),
         group_at_(ends_.size()) {}
 
-  /// Returns the times of a plan. `places` are those of its mesh's processes in order, and of
-  /// further meshes' which do the same at once. Adds to `use` what links carry in so many runs.
+  /// Returns the times of a plan. `places` are those of its mesh's processes in order, followed by
+  /// those of further meshes that carry out the plan at the same time. Adds to `use` what links
+  /// carry when the plan runs `runs` times.
   TimedPlan time(const Plan& any, const std::vector<int>& places, double runs, LinkUse& use) {
     TimedPlan timed;
-    Plan plan = on_process(any, 0);       // which has a largest block: its work takes longest
-    std::vector<CallsTogether> meetings;  // the calls in their order
+    Plan plan = on_process(any, 0);       // no block is larger than process 0's
+    std::vector<CallsTogether> meetings;  // in the order of the calls
     for (plan.process = 0; plan.process < plan.mesh.processes(); ++plan.process) {
       Instructions list = instructions_of(plan);
       if (plan.process == 0) {
@@ -177,8 +177,8 @@ class PlanTimer {
     const Call& first = calls.unlike().front();
     const bool together =
         first.kind != Collective::exchange && first.kind != Collective::collective_permute;
-    // Calls visit for each process of each mesh, with what gives the place of a member of its
-    // group.
+    // Calls visit(process, place, member) for each process of each mesh; member(i) is the place of
+    // member i of the process's group.
     const auto visit_processes = [&](const auto& visit) {
       for (std::size_t mesh_at = 0; mesh_at < places.size();
            mesh_at += static_cast<std::size_t>(mesh.processes()))
@@ -228,7 +228,7 @@ class PlanTimer {
         continue;
       }
       const std::vector<double>& took = shared_.times_of(messages_, use, times * runs);
-      // A round of a group ends with its last message; point to point each waits for its own.
+      // A group's round ends with its last message. Point to point, each process waits for its own.
       for (std::size_t m = 0; m < messages_.size(); ++m)
         for (const int place : {messages_[m].from, messages_[m].to}) {
           double& end = end_of(group_at_[static_cast<std::size_t>(place)]);
@@ -246,8 +246,8 @@ class PlanTimer {
   const NetworkOptions& options_;
   SharedLinks shared_;
   std::vector<NetworkMessage> messages_;
-  std::vector<double> ends_;   ///< of a group's round, at the place that stands for the group
-  std::vector<int> group_at_;  ///< of each place, that place
+  std::vector<double> ends_;   ///< when a group's round ends, at the place of its first process
+  std::vector<int> group_at_;  ///< the place of the first process of each place's group
 };
 
 }  // namespace tessera::detail

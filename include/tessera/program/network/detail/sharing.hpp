@@ -28,7 +28,7 @@ TESSERA_FUNCTION double SharedLinks::add_way(const NetworkMessage& message) {
   return seconds;
 }
 
-/// Takes messages in: their links, and when they begin to share these.
+/// Notes the links of all messages, and when each message begins to share its links.
 TESSERA_FUNCTION void SharedLinks::set_out(const std::vector<NetworkMessage>& messages,
                                            LinkUse& use, double times) {
   links_.clear();
@@ -99,8 +99,8 @@ TESSERA_FUNCTION double SharedLinks::take_at_once(LinkUse& use, double times) {
   return std::exchange(farthest_, 0) + fullest;
 }
 
-/// Gives every message on its way a rate: fills the links in turn whose share for each message is
-/// least.
+/// Gives every message on its way a rate. The links are filled one after the other, first the one
+/// that has least for each of its messages.
 TESSERA_FUNCTION void SharedLinks::share() {
   in_use_.clear();
   for (const int m : going_)
@@ -116,7 +116,7 @@ TESSERA_FUNCTION void SharedLinks::share() {
     double least = std::numeric_limits<double>::infinity();
     for (auto link = in_use_.begin(); link != links; ++link)
       least = std::min(least, at(room_, *link) / at(open_, *link));
-    // Those that go through a full link have the rate; they leave the links when all are found.
+    // Messages through a full link get the rate. They leave their links once all of them are found.
     const auto filled = std::partition(unshared_.begin(), unshared_.end(), [&](int m) {
       bool full = false;
       visit_links(m, [&](int link) {

@@ -146,7 +146,7 @@ class NetworkRun {
   }
 
  private:
-  /// A plan that operators of a part make, and how many of them do.
+  /// The times of a plan, once they are known, and how many operators of a part have that plan.
   struct Known {
     int runs = 0;
     std::unique_ptr<TimedPlan> timed;
@@ -160,9 +160,9 @@ class NetworkRun {
     return of[static_cast<std::size_t>(place)];
   }
 
-  /// Returns the places of a part's processes in the order of its mesh. Where each process has a
-  /// part of its own, those of all parts, one after the other: processes with the same coordinates
-  /// on the axes that the part's mesh has not are in one.
+  /// Returns the places of a part's processes in the order of its mesh. In a manual function each
+  /// process has a part of its own; the list then has all parts, one after the other. Processes are
+  /// in one part where they have the same coordinates on the axes that its mesh lacks.
   std::vector<int> places_of(const ProgramPart& part) const {
     AxisSet fixed = part.other ? AxisSet{} : program_.mesh.axes() - part.axes.set();
     std::map<int, std::size_t> meshes;
@@ -179,8 +179,8 @@ class NetworkRun {
     return places;
   }
 
-  /// Lets an operator's processes go on by what it takes them, and those wait that do, if it is not
-  /// under way.
+  /// Moves the clocks of an operator's processes on by the time that it takes. Adds to `waited` how
+  /// long each process waits, unless the operator is under way.
   void run(int number, std::vector<double>& clocks, std::vector<double>* waited) {
     const ProgramEntry& entry = program_.entry(number);
     const std::vector<int>& places =
@@ -218,7 +218,7 @@ class NetworkRun {
   void wait_for(const std::vector<double>& ends) {
     for (std::size_t p = 0; p < clocks_.size(); ++p) wait_until(ends[p], clocks_[p], &waited_[p]);
   }
-  /// Returns when a call ends at each place that makes it; until then these make no other.
+  /// Returns when a call ends at each place that makes it. No place makes another call before.
   std::vector<double> ends_of(const TimedMeeting& meeting, const std::vector<int>& places,
                               std::vector<double>& clocks) {
     const auto ready = [&](int place) { return std::max(at(clocks, place), at(busy_, place)); };
@@ -242,13 +242,13 @@ class NetworkRun {
   const Network& network_;
   TracedWork traced_;
   PlanTimer timer_;
-  std::vector<int> places_;  ///< of each process of the program
+  std::vector<int> places_;  ///< the place of each process of the program
   std::vector<std::vector<int>> places_of_parts_;
   std::vector<double> clocks_, waited_;  ///< at each place
-  std::vector<double> busy_;             ///< until when its last call is under way
-  std::vector<double> begins_;           ///< of a call, at the place that stands for a group
+  std::vector<double> busy_;             ///< when the last call of each place ends
+  std::vector<double> begins_;           ///< when a call begins, at the place of its group's first
   std::map<int, std::vector<std::vector<double>>>
-      under_way_;  ///< ends, by the last operator meanwhile
+      under_way_;  ///< when calls end, by the last operator that runs beside them
   LinkUse use_;
   std::map<std::pair<const Plan*, int>, Known> known_;
 };
