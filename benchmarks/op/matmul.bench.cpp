@@ -43,7 +43,7 @@ struct Shape {
   }
 };
 
-/// A way to measure. Of ways with one name the fastest counts.
+/// A way to measure. Among ways with the same name the fastest counts.
 struct Way {
   const char* name;
   std::function<void()> body;

@@ -44,9 +44,9 @@ inline Rows some_of(const Rows& rows, Index begin, Index end, Index length) {
   return {part(rows.ids), part(rows.next), end - begin};
 }
 
-/// Returns the mean loss of text that was held out: of each character, with half a row before it at
-/// least, but for the first. `nats` returns the sum of the losses of rows, each times what is
-/// counted of it: 1 or 0.
+/// Returns the mean loss over the characters of a held-out text, each with at least half a row
+/// before it, but for the first ones. `nats` returns the sum of the losses of rows, each times what
+/// is counted of it: 1 or 0.
 inline double held_out_mean(
     const std::vector<std::int32_t>& text, Index length, Index batch, Index most_rows,
     const std::function<double(const Rows&, const std::vector<float>&)>& nats) {

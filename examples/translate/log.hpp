@@ -32,7 +32,7 @@ class Log {
     mean_ += part * (loss - mean_);
     lines_.push_back({step, tokens_, seconds(), loss, {}});
   }
-  /// Held-out losses after the last step, of each language.
+  /// Notes the held-out losses of each language after the last step.
   void measure(const std::vector<double>& losses) { lines_.back().held_out = losses; }
 
   /// The loss is a mean of the last fifty steps or so, and of all of them at the beginning.

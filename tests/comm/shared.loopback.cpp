@@ -38,8 +38,8 @@ struct Memory {
   }
 };
 
-/// A group whose calls go through a team. Of some calls the data of some members are moved into the
-/// arena first, of some calls those of all.
+/// A group whose calls go through a team. In some calls the data of some members are moved into the
+/// arena first, in some those of all.
 class TeamGroup final : public detail::Group {
  public:
   TeamGroup(const Memory& memory, int own, Index half, Index arena_bytes)

@@ -218,7 +218,8 @@ TEST_CASE("pipeline: the known schedules have the idle time of the literature") 
       // What is kept until the way back by weights: no more than 1F1B keeps.
       CHECK(zero.peak_bytes() <= turns.peak_bytes() + 3);
     }
-    // Bytes: an activation to the next stage and a gradient to the one before, of each micro-batch.
+    // The bytes are those of an activation to the next stage and of a gradient to the one before,
+    // for each micro-batch.
     std::string table;
     for (const PipelineSchedule& s : {gpipe(p, m), one_f_one_b(p, m), interleaved(p, 2, m),
                                       zero_bubble(p, m), zero_bubble_v(p, m)}) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Operators that write into a tensor that is there already, so that a loop makes none. Of dynamic
-/// tensors every call with one result does, by CallOptions::into (op/call/call_options.hpp).
+/// Operators that write into a tensor that is there already, so that a loop makes none. With
+/// dynamic tensors every call with one result can do so, by CallOptions::into
+/// (op/call/call_options.hpp).
 ///
 ///     einsum_into<"ik,kj->ij">(c, a, b);               // c = a b
 ///     einsum_into<"ik,kj->ij">(c, a, b, 2.0f, 1.0f);   // c = 2 a b + c

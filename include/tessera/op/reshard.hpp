@@ -39,8 +39,8 @@ template <class A> struct FinishedSpec {
 /// Returns x, (n, m, ...), of any number of dimensions, under spec S: the same elements in other
 /// blocks. Communication: the cheapest chain of all-gathers, all-to-alls, reduce-scatters,
 /// all-reduces and exchanges, none where every process has its new block; within the contract
-/// `Bound`; plan<S>(...) shows it. Collective over the mesh. Throws nothing of its own. Of a
-/// dynamic tensor ShardingError where `to` does not fit x or its mesh.
+/// `Bound`; plan<S>(...) shows it. Collective over the mesh. Throws nothing of its own. A dynamic
+/// tensor throws ShardingError where `to` does not fit x or its mesh.
 template <class S, class Bound = NoContract, TypedTensor A>
   requires(!TypedTensor<S>)
 typename detail::TypedReshard<S, A>::result reshard(const A& x,

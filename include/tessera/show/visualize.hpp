@@ -36,10 +36,10 @@ inline std::string block_name(const BlockOrGap& shown) {
 }  // namespace detail
 
 /// Returns the ownership of a tensor `desc` on a mesh: rows are the blocks of the leading
-/// dimensions, columns those of the last one. Of more than 16 rows or columns (6 where there are
-/// more than 256 blocks) it shows the first three, the last three, and the first of each of up to
-/// four sizes; "... 58 more of 128 ..." stands for those in between, and "3 ... 60" for their
-/// processes, from the lowest to the highest.
+/// dimensions, columns those of the last one. Where there are more than 16 rows or columns (6 where
+/// there are more than 256 blocks) it shows the first three, the last three, and the first of each
+/// of up to four sizes; "... 58 more of 128 ..." stands for those in between, and "3 ... 60" for
+/// their processes, from the lowest to the highest.
 inline std::string visualize(const TensorDesc& desc, const MeshShape& mesh,
                              const AxisNames& names) {
   std::string text = to_string(desc, names) + " on " + to_string(mesh, names) + "\n";

@@ -16,8 +16,8 @@
 ///
 /// Laws: the bound is at most the cost of any assignment that keeps the limits, and the cost is
 /// that of the assignment. The same network has the same answer in every process and with every
-/// compiler, unless the clock stops the search. Of the cheapest assignments, one that differs least
-/// from `previous` is found, where the answer is optimal.
+/// compiler, unless the clock stops the search. Where the answer is optimal, none of the cheapest
+/// assignments differs less from `previous`.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

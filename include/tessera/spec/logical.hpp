@@ -12,8 +12,8 @@
 /// that dimension has none yet and this spec does not use any of the axes yet. So an earlier rule
 /// takes precedence whatever the order of the dimensions, a later rule for the same name is a
 /// fallback, and a dimension without an applicable rule is replicated. Unreduced<Kind, names...>
-/// stands for the mesh axes that its names get, after the dimensions. The same at run time:
-/// spec/named_rules.hpp.
+/// stands for the mesh axes that its names get, after the dimensions. spec/named_rules.hpp does
+/// this at run time.
 ///
 /// Laws: Logical is an alias of a canonical P<...>; a mesh axis is used at most once in it.
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The adjoint of a product: of each factor, the product of the cotangent and the other factor,
-/// made under the factor's own sharding.
+/// The adjoint of a product. The gradient of each factor is the product of the cotangent and the
+/// other factor, made under the factor's own sharding.
 ///
 ///     // "bsm,mh->bsh" of x, w: dx is "bsh,mh->bsm" of dy, w; dw is "bsh,bsm->mh" of dy, x
 ///

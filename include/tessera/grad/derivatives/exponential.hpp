@@ -87,8 +87,8 @@ struct QuotientOrZero : detail::OfValues<QuotientOrZero> {
     return x == T(0) ? T(0) : r / x;
   }
 };
-/// 1 / (1 + e^(y - x)); 1/2 where they are equal, infinite ones too. Of the operands, since the
-/// result may be rounded far more coarsely than their difference.
+/// Is 1 / (1 + e^(y - x)), and 1/2 where x and y are equal, infinite ones too. It reads the
+/// operands, since the result may be rounded far more coarsely than their difference.
 struct SigmoidOfDifference : detail::OfValues<SigmoidOfDifference> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T y) {
     return x == y ? T(0.5) : detail::sigmoid_of(x - y);

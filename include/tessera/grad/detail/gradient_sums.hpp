@@ -7,10 +7,10 @@
 ///     total(number, site);                // finished, and added
 ///
 /// Laws: a value's gradient is complete, and finished, when the adjoint of its first reader is
-/// done. Of half types the sum of two and more is float until the last has come, and is rounded
-/// then: of k gradients of n elements, k - 1 maps as for other types, which keep 4 n bytes in place
-/// of 2 n from the second to the last but one. A sum that is finished under another sharding is
-/// rounded before it moves.
+/// done. With half types a sum of two and more is float until the last gradient has come, and is
+/// rounded then: k gradients of n elements take k - 1 maps as for other types, which keep 4 n bytes
+/// in place of 2 n from the second to the last but one. A sum that is finished under another
+/// sharding is rounded before it moves.
 #include <tuple>
 #include <utility>
 #include <vector>

@@ -85,9 +85,9 @@ inline void adapt_elements(DType type, bool big_endian, char* data, Index bytes)
   for (Index i = 0; i < bytes; i += unit) std::reverse(data + i, data + i + unit);
 }
 
-/// Sums over pieces of a tensor's bytes: of each element with its place, so that an element that
-/// changes, or trades places, changes its piece's sum, and that processes may add theirs. An
-/// element of a complex type counts as two.
+/// Sums over pieces of a tensor's bytes. A sum is over each element together with its place, so
+/// that an element that changes, or trades places, changes its piece's sum, and that processes may
+/// add theirs. An element of a complex type counts as two.
 class PieceSums {
  public:
   PieceSums(DType type, Index bytes, Index piece_bytes)

@@ -67,7 +67,8 @@ inline LineRows line_rows(const OffsetBox& reduced, Index c) {
 
 /// Reduces chunk c of the line that starts at p. Vectors of 32 bytes are joined in the order of
 /// memory: CPUs fetch lines of which the second half is read right after the first by a third
-/// faster (measured on an AMD EPYC 9004). Of fewer than 256 elements, quarters of 64 are joined.
+/// faster (measured on an AMD EPYC 9004). Where there are fewer than 256 elements, quarters of 64
+/// are joined.
 template <Reduction R, class T, class Out>
 TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const OffsetBox& reduced,
                                                                         const T* line, Index c) {

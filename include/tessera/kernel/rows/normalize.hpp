@@ -27,9 +27,10 @@ struct LocalNormalize {
   constexpr bool operator==(const LocalNormalize&) const = default;
 };
 
-/// The memory of a norm of elements T, computed in C: x and y of rows x n; scale, and bias where
-/// there is one, of n. Of each row, in C: its variance and mean where they are known; and what is
-/// made, one over its deviation and, where it is not known, the mean of a centred row.
+/// The memory of a norm of elements T that is computed in C. x and y are (rows, n); scale, and bias
+/// if there is one, are (n). The others are (rows), in C: the variance and the mean, where they are
+/// known; and the results, one over the deviation and, where the mean is not known, the mean of a
+/// centred row.
 struct NormalizeMemory {
   const void *x = nullptr, *scale = nullptr, *bias = nullptr;
   const void *known_variance = nullptr, *known_mean = nullptr;

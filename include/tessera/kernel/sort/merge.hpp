@@ -95,8 +95,9 @@ template <class T> struct MergeLines {
       ++(take_mine ? a : b);
     }
   }
-  /// Whether this process's element comes before the other one. Of equal elements, the earlier ones
-  /// belong to the process that keeps the first part, so that both processes choose alike.
+  /// Whether this process's element comes before the other one. Where elements are equal, the
+  /// earlier ones belong to the process that keeps the first part, so that both processes choose
+  /// alike.
   KOKKOS_FUNCTION bool first_is_mine(Index own_at, Index other_at) const {
     const T mine = static_cast<const T*>(runs.own[0])[own_at];
     const T theirs = static_cast<const T*>(runs.other[0])[other_at];

@@ -106,7 +106,7 @@ TESSERA_INLINE inline PullBack by_operand(int operand, const One& one) {
 
 inline constexpr Reads no_reads{};
 
-/// By a function of the cotangent and the values named. The same for all functions.
+/// Pulls back by a function of the cotangent and the values named.
 template <class Function>
 [[gnu::noinline]] PullBack pull_by(const MapKernel& kernel, const Reads& reads) {
   return {true, Slope::function, reads, std::make_shared<Function>(kernel)};

@@ -208,8 +208,8 @@ constexpr Sharding gathered_to_common(const Sharding& from, const Sharding& to) 
 }
 
 /// The cheapest way found so far between two shardings that need an exchange: an optional slice, an
-/// optional move to a sharding on the way, and the last move. Of two ways at one price, the one
-/// with fewer moves is kept, then the first.
+/// optional move to a sharding on the way, and the last move. Where two ways have the same price,
+/// the one with fewer moves is kept, then the first.
 class Detour {
  public:
   constexpr Detour(const MoveChain& chain, const Sharding& to, const Leg& direct)

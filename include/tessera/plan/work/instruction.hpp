@@ -93,8 +93,7 @@ struct KernelCall {
   detail::MemoryNumber out = detail::no_memory;
   detail::MemoryNumber scratch = detail::no_memory;
   FixedVector<detail::MemoryNumber, most_inputs> in;
-  /// Where in these memories the work begins, in elements: of each input, then the output; empty:
-  /// at 0.
+  /// The first element of the work in the memory of each input, and then of the output; empty: 0.
   std::vector<Index> offsets;
   KernelWork work;
 };

@@ -299,9 +299,9 @@ constexpr void number_loop(const Plan& plan, Step& step, const Coordinates& at) 
   step.scratch = n.scratch;
 }
 
-/// Returns the price of a looped product, always on process 0. Of a round's transfer, `hidden`
-/// percent of the lesser of transfer and product costs no time; the sums of a reduce-scatter loop
-/// that go one way are needed before the next product can begin, so that nothing of them is hidden.
+/// Returns the price of a looped product, always on process 0. In each round `hidden` percent of
+/// the lesser of transfer and product cost no time; the sums of a reduce-scatter loop that go one
+/// way are needed before the next product can begin, so that nothing of them is hidden.
 constexpr std::int64_t price_loop(const Plan& plan, const Step& step, const Machine& machine) {
   const Coordinates origin(plan.mesh.rank(), 0);
   const LoopNumbers n = count_loop(plan, step, origin);

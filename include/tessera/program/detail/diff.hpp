@@ -36,7 +36,7 @@ class Alignment {
     return a_[static_cast<std::size_t>(i)] == b_[static_cast<std::size_t>(j)];
   }
   /// Returns the lengths of the longest common subsequences of a[a0, a1) and each prefix of b[b0,
-  /// b1); `from_behind`: of each suffix.
+  /// b1); with `from_behind`, each suffix.
   std::vector<int> lengths(int a0, int a1, int b0, int b1, bool from_behind) const {
     const auto n = static_cast<std::size_t>(b1 - b0);
     std::vector<int> row(n + 1, 0);

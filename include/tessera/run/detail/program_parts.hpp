@@ -47,8 +47,8 @@ TESSERA_FUNCTION std::string text_of_mesh(const MeshCore& mesh) {
   return mesh.to_string() + " (" + name_in(mesh, whole) + " of " + whole.to_string() + ")";
 }
 
-/// Returns the number in a mesh, which lies in `world`, of each process of that; -1: it is not in
-/// the mesh.
+/// Returns for each process of `world` its number in a mesh that lies in it; -1: it is not in the
+/// mesh.
 inline std::vector<int> places_in(const MeshCore& mesh, const MeshCore& world) {
   if (&mesh == &world) return all_members(world.shape().processes());
   const PartHome& home = *mesh.attached<PartHome>();

@@ -30,8 +30,8 @@ inline constexpr bool simulated_processes = true;
 inline constexpr bool simulated_processes = false;
 #endif
 
-/// Leaves the least of all processes' numbers in place: begins a call, and wait(request) for it. Of
-/// simulated processes each would send to each in such a call.
+/// Leaves the least of all processes' numbers in place: begins a call, and calls wait(request) for
+/// it. Simulated processes would each send to each in such a call.
 template <class Wait>
 void join_numbers(void* numbers, int count, MPI_Datatype type, MPI_Comm comm, const Wait& wait) {
   if (simulated_processes)

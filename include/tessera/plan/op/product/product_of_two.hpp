@@ -11,7 +11,7 @@
 /// the result leaves the result unfinished.
 ///
 /// Laws: no communication when the shardings fit; where the result is split over the summed axes,
-/// the sum is a reduce-scatter. Of half types all parts of the sum are floats, which are rounded
+/// the sum is a reduce-scatter. With half types all parts of the sum are floats, which are rounded
 /// when the last one is in.
 #include <tessera/plan/op/product/looped_product.hpp>
 

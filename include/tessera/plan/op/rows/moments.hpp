@@ -5,9 +5,9 @@
 ///
 ///     ops::Moments{parse("bsv->bs"), true, out}         // the variance, then the mean
 ///
-/// Rows that are whole on each process are one step, which reads memory once. Of split rows the
-/// mean is formed first, and joined over the axes that split them; then the squared distances to
-/// it.
+/// Rows that are whole on each process are one step, which reads memory once. Where rows are split,
+/// their mean is formed first, and joined over the axes that split them; then the squared distances
+/// to it.
 ///
 ///     Plan p = detail::plan_moments(parse("bsv->bs"), true, x, out, mesh, process);
 ///

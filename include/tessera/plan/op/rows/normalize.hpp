@@ -5,9 +5,9 @@
 ///
 ///     ops::Normalize{detail::norm_terms(3, 3), true, 1e-5, out}        // "abc,c,c->abc"
 ///
-/// Rows that are whole on each process are one step. Of split rows the means are formed first,
-/// unless it is an RMS norm, and joined over the axes that split them; then the squared distances
-/// to them, or to zero.
+/// Rows that are whole on each process are one step. Where rows are split, their means are formed
+/// first, unless it is an RMS norm, and joined over the axes that split them; then the squared
+/// distances to them, or to zero.
 ///
 ///     Plan p = detail::plan_normalize(terms, true, 1e-5, {x, scale, bias}, out, mesh, process);
 ///

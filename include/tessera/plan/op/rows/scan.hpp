@@ -15,8 +15,8 @@
 ///     Plan p = detail::plan_scan({'b', 'i', 'j'}, 2, Reduction::sum, {}, x, out, mesh, process);
 ///
 /// Laws: no communication when the dimension is not split, else an element for each row from each
-/// other part, or from ceil(log2(parts)) of them, in as many rounds. Of half types all is done in
-/// float then, and rounded once.
+/// other part, or from ceil(log2(parts)) of them, in as many rounds. Half types are then joined in
+/// float, and rounded once.
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>

@@ -5,9 +5,9 @@
 ///
 ///     ops::Softmax{detail::same_terms("bsv"), 'v', false, out}
 ///
-/// A line that is whole on each process is one step. Of a split line each process finds the largest
-/// element and the sum of the exponentials, which are joined over the axes that split it, before
-/// the step.
+/// A line that is whole on each process is one step. Where a line is split, each process finds the
+/// largest element and the sum of the exponentials, which are joined over the axes that split it,
+/// before the step.
 ///
 ///     Plan p = detail::plan_softmax({'b', 'v'}, 1, false, x, out, mesh, process);
 ///

@@ -6,11 +6,11 @@
 ///     Choice choice = LayerSearch(record, planning, options).make();
 ///
 /// A layer that runs again changes which operators there are, so each choice of layers is a Program
-/// of its own, whose shardings are chosen. Of most choices only what they hold and cost as recorded
-/// is looked at: that says in which order layers are kept (recorded_layers.hpp). How many are kept
-/// in this order is found by halving, since the price falls while tensors need not be split for
-/// memory's sake, and rises once layers run again for nothing; then one layer more and one less of
-/// each kind is tried.
+/// of its own, whose shardings are chosen. For most choices the search only looks at what they hold
+/// and cost as recorded: that says in which order layers are kept (recorded_layers.hpp). How many
+/// are kept in this order is found by halving, since the price falls while tensors need not be
+/// split for memory's sake, and rises once layers run again for nothing; then one layer more and
+/// one less of each kind is tried.
 ///
 /// Laws: those of program/choice.hpp; no layer runs again where the cheapest shardings keep the
 /// limit without; the choice costs no more than that of the Program all of whose layers are kept,
