@@ -38,7 +38,7 @@ struct Most {
 struct Conformance {
   std::string name;
   OperatorKind kind = OperatorKind::einsum;
-  std::string equation;  ///< of a reshard: nothing
+  std::string equation;  ///< empty for a reshard
   TensorDescs operands;
   Sharding out;
   MeshShape mesh;

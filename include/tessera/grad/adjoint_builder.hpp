@@ -43,7 +43,7 @@ struct AdjointStep {
 
 struct Adjoint {
   std::vector<AdjointStep> steps;
-  FixedVector<AdjointValue, max_operands> gradients;  ///< of each operand; Of::none: zero
+  FixedVector<AdjointValue, max_operands> gradients;  ///< one for each operand; Of::none: zero
   std::string missing;                                ///< why there is none
   unsigned left_open = 0;  ///< a bit for each operand whose gradient is an unfinished sum, to be
                            ///< finished with others (grad/adjoint/open_sums.hpp)

@@ -163,14 +163,14 @@ class Tape final : public Taker, public ViewWatch {
   std::unordered_map<const Storage*, Memory> memories_;
   std::unordered_map<const Storage*, int> writes_;
   std::vector<Node> nodes_;
-  std::vector<std::vector<TensorCore>> sums_;  ///< of each number's gradients: one for a sharding
-  std::vector<DType> types_;                   ///< of each number's gradient
+  std::vector<std::vector<TensorCore>> sums_;  ///< each number's gradients: one for a sharding
+  std::vector<DType> types_;                   ///< the type of each number's gradient
   /// Over which axes of the whole mesh each number differs, in manual mode: a gradient that differs
   /// over others is a part of a sum over these; and whether what made it takes such parts.
   std::vector<AxisSet> varies_;
   std::vector<bool> takes_parts_;
   std::vector<Sharding> wanted_;  ///< under which each number's gradient is, perhaps unfinished
-  std::vector<std::size_t> last_reader_;  ///< of each number: the node that gives its last gradient
+  std::vector<std::size_t> last_reader_;  ///< the node that gives each number's last gradient
 };
 
 }  // namespace tessera::detail

@@ -48,7 +48,7 @@ struct Loop {
   char letter = 0;  ///< the dimension (of a result the first) whose blocks travel; of two operands
                     ///< it is summed
   bool both_ways = false;  ///< one half of every block travels up the ring, the other half down
-  AxisList rings[3] = {};  ///< of each tensor, the axes around which its blocks travel
+  AxisList rings[3] = {};  ///< the axes around which each tensor's blocks travel
   bool at_once = false;    ///< nothing hides behind products on one node: a call is waited for at
                            ///< once, so that it may go through shared memory
   AxisSet layers;          ///< the rounds are dealt out over these axes (2.5-D)

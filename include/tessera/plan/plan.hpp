@@ -160,7 +160,7 @@ struct Plan {
   Sharding result_sharding;  ///< as requested; the slot may leave out axes of size 1
   Index peak_bytes = 0;      ///< most arena memory held at once beside the operands and a given
                              ///< destination, a fresh result included
-  Index over_limit = 0;      ///< of the limit of workspace, by which process 0 holds more
+  Index over_limit = 0;      ///< by which process 0 holds more than the limit of workspace
   std::int64_t cost = 0;     ///< picoseconds by the machine model: the same number on every process
 
   constexpr TensorDesc result_desc() const {

@@ -46,7 +46,7 @@ class ChoiceQuestion;
 
 struct Choice {
   Program program = {};               ///< as it is carried out
-  std::vector<Sharding> chosen = {};  ///< of each tensor of the Program that was given
+  std::vector<Sharding> chosen = {};  ///< the sharding of each tensor of the Program that was given
   std::vector<bool> free = {};        ///< whether the tensor's sharding was to be chosen
   Objective objective = Objective::time;
   Cost before = 0;  ///< the price of the Program that was given, its open layers kept

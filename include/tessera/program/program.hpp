@@ -41,8 +41,7 @@ struct ProgramEntry {
   /// Null for an operator that passes leave alone: it reads or writes other memory than tensors of
   /// the mesh, or is under way still.
   std::shared_ptr<const Operation> operation{};
-  int call =
-      -1;  ///< of a function that was compiled: which of its calls; -1: none, a pass added it
+  int call = -1;      ///< which call of a compiled function it is; -1: none, a pass added it
   int replaces = -1;  ///< the tensor in whose place an operand's memory takes the result; -1: none
   Contract contract{};      ///< what the call accepts
   int meanwhile = 0;        ///< operators that run while it is under way
@@ -77,7 +76,7 @@ struct ProgramPart {
   std::string name;  ///< "stage=0", "manual model"; of the mesh itself ""
   MeshShape mesh;
   std::vector<std::string> axis_names;
-  std::vector<int> places;  ///< of each process of the Program its number there; -1: it has none
+  std::vector<int> places;  ///< each process's number there, of the Program's; -1: it has none
   AxisList axes;            ///< the axis of the Program's mesh that each axis is
   bool other = false;       ///< its axes are not those of the Program's mesh
   Machine machine = {};     ///< what its plans are priced by

@@ -39,7 +39,7 @@ struct TracedPart {
 /// The events of one process of a run, or of all processes of a simulation.
 struct Trace {
   Program program;
-  std::vector<TraceEvent> events;  ///< of each process in the order in which they ended
+  std::vector<TraceEvent> events;  ///< each process's, in the order in which they ended
   std::vector<TraceTrack> tracks = {};
   TracedPart part = {};
 };

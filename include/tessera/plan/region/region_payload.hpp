@@ -133,6 +133,6 @@ class RegionPayload {
   MeshShape mesh_;
   AxisSet free_;
   Index copies_ = 1;
-  FixedVector<NumberAlong, max_dims> sent_, kept_;  ///< of each dimension or group
+  FixedVector<NumberAlong, max_dims> sent_, kept_;  ///< for each dimension or group
 };
 }  // namespace tessera::detail

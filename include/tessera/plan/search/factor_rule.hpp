@@ -39,7 +39,7 @@ struct FactorTensor {
   TensorDesc desc;
   bool made = false;  ///< a result
   int touched = 0;    ///< how often the local work goes through it: its price
-  Factors factors{};  ///< of each dimension
+  Factors factors{};  ///< the factor of each dimension
   Factors major{};    ///< a factor that splits the dimension before that one, or -1
   Factors also{};     ///< one more factor that a split dimension may stand for, or -1
 
@@ -96,7 +96,7 @@ using AxisRoles = FixedVector<int, max_axes>;
 
 /// The roles of all axes of a mesh together.
 struct FactorSplit {
-  AxisSet axes[FactorRule::max_factors];  ///< of each factor
+  AxisSet axes[FactorRule::max_factors];  ///< the axes of each factor
   AxisSet passed;       ///< the operands' unfinished axes that pass through to the result
   AxisSet open;         ///< over which the result is unfinished
   bool joined = false;  ///< several axes split one factor: their order matters

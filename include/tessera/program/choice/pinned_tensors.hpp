@@ -89,7 +89,7 @@ class PinnedTensors {
   }
 
   const Program& program_;
-  std::vector<std::vector<TensorPin>> of_;  ///< of each tensor
+  std::vector<std::vector<TensorPin>> of_;  ///< the pins of each tensor
 };
 
 }  // namespace tessera::detail

@@ -162,7 +162,7 @@ class OverlapPass {
   const Program& program_;
   std::int64_t percent_;
   const std::vector<int>* some_;
-  std::vector<std::int64_t> free_;  ///< of each operator, the computing that hides nothing yet
+  std::vector<std::int64_t> free_;        ///< each operator's computing that hides nothing yet
   std::vector<std::vector<int>> before_;  ///< moves that start before each operator
   std::vector<bool> early_;
   std::vector<Early> moves_;

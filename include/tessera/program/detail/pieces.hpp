@@ -192,7 +192,7 @@ class ProgramPieces {
   std::vector<ProgramTensor> added_;  ///< behind those of the given Program
   std::vector<ProgramEntry> entries_;
   std::vector<int> of_piece_;  ///< the number of each of its tensors
-  std::vector<int> local_;     ///< of each tensor its number in the piece; -1: it has none
+  std::vector<int> local_;     ///< each tensor's number in the piece; -1: it has none
   std::vector<Index> held_;    ///< on each process, when the piece begins
 };
 

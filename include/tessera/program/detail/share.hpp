@@ -193,8 +193,8 @@ class SharePass : ProgramEdit {
   }
 
   Sharing made_;
-  std::vector<TensorDescs> descs_;  ///< of each entry's operands, as they are now
-  std::vector<int> version_;        ///< of each tensor of the program
+  std::vector<TensorDescs> descs_;  ///< the operands of each entry, as they are now
+  std::vector<int> version_;        ///< the version of each tensor of the program
   std::vector<std::vector<Use>> groups_;
 };
 }  // namespace detail

@@ -89,7 +89,7 @@ class StructureDiff {
 
   const Program& before_;
   const Program& after_;
-  std::vector<int> is_;   ///< of each tensor of the first Program, the second's; -1: not known
+  std::vector<int> is_;   ///< the second Program's tensor for each of the first; -1: not known
   std::vector<int> was_;  ///< the other way around
   std::set<int> said_;    ///< tensors that were there, of which is said whose they are
 };

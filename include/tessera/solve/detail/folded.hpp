@@ -118,9 +118,9 @@ class Folded {
   }
 
   int units_ = 0;
-  std::vector<int> unit_, place_;          ///< of each variable, and its number within the unit
-  std::vector<std::vector<int>> members_;  ///< of each unit
-  std::vector<int> stands_;                ///< of each variable, the one of the smaller network
+  std::vector<int> unit_, place_;          ///< each variable's unit, and its number in the unit
+  std::vector<std::vector<int>> members_;  ///< the variables of each unit
+  std::vector<int> stands_;                ///< the smaller network's variable for each
   std::vector<int> pairs_;
   CostNetwork result_;
 };

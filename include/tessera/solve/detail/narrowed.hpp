@@ -56,7 +56,7 @@ struct NetworkPart {
   std::shared_ptr<const Reduced> reduced;
   std::shared_ptr<const CostNetwork> network = {};  ///< the reduced one, or with its costs moved
   std::vector<char> allowed = {};                   ///< of all of its values
-  std::vector<Cost> multipliers = {};               ///< of each time
+  std::vector<Cost> multipliers = {};               ///< one for each time
   Cost bound = -infeasible;
   /// For every value a lower bound of the assignments that have it, and what is paid for what the
   /// value uses; both once the part is narrowed.

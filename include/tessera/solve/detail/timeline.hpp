@@ -101,7 +101,7 @@ class Timeline {
                 std::vector<Cost>& common);
 
   std::vector<Cost> limits_, amounts_;
-  std::vector<int> times_;     ///< of each point
+  std::vector<int> times_;     ///< the time of each point
   std::vector<Cost> largest_;  ///< at each point, the most that all variables use
   std::vector<Row> rows_;
   std::vector<std::size_t> first_row_;

@@ -27,7 +27,7 @@ namespace tessera::detail {
 
 /// The processes of a node, and what tells that they end.
 struct WatchedProcesses {
-  std::vector<std::int64_t> facts;  ///< of each its pid, and its number on the board
+  std::vector<std::int64_t> facts;  ///< the pid of each, and its number on the board
   std::vector<int>
       pipes;  ///< whose other ends they hold: closed before a process's memory is freed
 

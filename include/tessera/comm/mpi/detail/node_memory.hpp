@@ -53,8 +53,8 @@ inline bool shared_memory_has(Index bytes, int processes) {
 /// A part from each process of a communicator, all mapped here.
 struct NodeMemory {
   std::shared_ptr<std::byte> all;  ///< null: there is none
-  std::vector<Index> begins;       ///< of the parts, in bytes; and where the last one ends
-  int own = 0;                     ///< this process's MPI rank
+  std::vector<Index> begins;  ///< where the parts begin, in bytes; then where the last one ends
+  int own = 0;                ///< this process's MPI rank
 
   static constexpr Index page = 4096;
 

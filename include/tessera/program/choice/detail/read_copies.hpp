@@ -140,9 +140,9 @@ class ReadCopies : ProgramEdit {
 
   const std::vector<int>* some_;
   std::vector<MadeChange> changes_;
-  std::vector<int> values_;               ///< of each tensor, the number of its value
-  std::vector<std::vector<int>> copies_;  ///< of each value, the tensors that have it
-  std::vector<int> now_;                  ///< of each tensor, the one that is read in its place
+  std::vector<int> values_;               ///< the number of each tensor's value
+  std::vector<std::vector<int>> copies_;  ///< the tensors that have each value
+  std::vector<int> now_;                  ///< the tensor that is read in the place of each one
   std::vector<bool> written_;             ///< whether an operator writes a tensor that is there
 };
 

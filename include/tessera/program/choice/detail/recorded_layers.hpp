@@ -191,7 +191,7 @@ class RecordedLayers {
   Program kept_;
   Prices prices_;
   Index limit_;
-  std::vector<int> kinds_;  ///< of each layer
+  std::vector<int> kinds_;  ///< the kind of each layer
   std::vector<std::string> names_;
   std::map<Again, Facts> facts_;
   std::vector<LayerPrice> of_kind_;

@@ -146,7 +146,7 @@ class RefinedChoice {
 
   ChoiceQuestion& question_;
   Assignment at_;
-  std::vector<std::vector<int>> operators_of_;  ///< of each tensor
+  std::vector<std::vector<int>> operators_of_;  ///< the operators of each tensor
   std::vector<bool> open_;                      ///< whether a tensor's places are to be tried
   std::vector<bool> alone_;                     ///< whether they may be, without another's
 };

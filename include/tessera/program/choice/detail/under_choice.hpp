@@ -255,8 +255,8 @@ class UnderChoice : ProgramEdit {
   const Assignment& assignment_;
   bool as_counted_;
   int count_;
-  std::vector<int> now_;     ///< of each tensor, the one that stands for it
-  std::vector<int> copies_;  ///< of each tensor, its copy; -1: it has not been made
+  std::vector<int> now_;     ///< the tensor that stands for each one
+  std::vector<int> copies_;  ///< each tensor's copy; -1: it has not been made
   std::vector<int> origins_;
   std::size_t at_ = 0;
 };

@@ -95,7 +95,7 @@ class WholeCalls {
   const TensorDescs& operands_;
   std::vector<Tensor> tensors_;  ///< the operands, then the result
   std::size_t calls_ = 1;
-  std::vector<Cost> work_;  ///< of each way
+  std::vector<Cost> work_;  ///< the work of each way
   Cost least_work_ = infeasible;
   bool of_placements_ = true;
 };
