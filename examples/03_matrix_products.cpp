@@ -39,7 +39,7 @@ template <class Out, class A, class B> void show(const char* name, Environment& 
     for (Index j = 0; j < 4; ++j) {
       float sum = 0;
       for (Index k = 0; k < 16; ++k) sum += whole_a(i, k) * whole_b(k, j);
-      if (std::abs(c(i, j) - sum) > 1e-5f) throw Error("the product is wrong");
+      if (!(std::abs(c(i, j) - sum) <= 1e-5f)) throw Error("the product is wrong");
     }
 }
 
