@@ -36,7 +36,8 @@ double ulps(const Buffer<T>& y, const std::function<long double(std::size_t)>& e
     const T unit = std::max(std::nextafter(near, std::numeric_limits<T>::infinity()) - near,
                             std::numeric_limits<T>::denorm_min());
     const long double error = std::fabs(static_cast<long double>(y[i]) - right);
-    most = std::max(most, static_cast<double>(error / static_cast<long double>(unit)));
+    const double units = static_cast<double>(error / static_cast<long double>(unit));
+    most = std::isnan(units) ? INFINITY : std::max(most, units);
   }
   return most;
 }

@@ -48,10 +48,7 @@ int main(int argc, char** argv) {
   tessera_bench::HandwrittenConvolution hand(rank, processes, n, c, h, w, k);
   const auto y = tessera_form();
   hand.run(x.data(), kernel.data());
-  double most = 0;
-  for (Index i = 0; i < y.local_size(); ++i)
-    most = std::max(most, std::abs(double(y.data()[i]) - double(hand.result()[i])));
-  MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  const double most = tessera_bench::most_apart(y.data(), hand.result(), y.local_size());
   if (most > 1e-3) {
     std::fprintf(stderr, "convolve: the two forms differ by %g\n", most);
     return 1;

@@ -57,11 +57,7 @@ struct Case {
   double difference() {
     const auto y = feed_forward(x, w_in, w_out);
     by_hand();
-    double most = 0;
-    for (Index i = 0; i < y.local_size(); ++i)
-      most = std::max(most, std::abs(double(y.data()[i]) - double(hand.result()[i])));
-    MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return most;
+    return tessera_bench::most_apart(y.data(), hand.result(), y.local_size());
   }
   /// Returns the medians of alternating calls, in seconds: Tessera's, the other's.
   std::pair<double, double> medians(int rounds) {

@@ -16,7 +16,10 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -120,6 +123,18 @@ inline std::vector<std::pair<const char*, std::string>> context() {
 }
 inline void print_context() {
   for (const auto& [name, value] : context()) std::printf("%s: %s\n", name, value.c_str());
+}
+
+/// Returns the largest difference of two blocks of n numbers, over all processes; infinity where
+/// one is NaN. Collective over all processes.
+template <class T> double most_apart(const T* a, const T* b, std::ptrdiff_t n) {
+  double most = 0;
+  for (std::ptrdiff_t i = 0; i < n; ++i) {
+    const double apart = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    most = std::isnan(apart) ? INFINITY : std::max(most, apart);
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return most;
 }
 
 /// Returns whether the program may begin another case, which process 0 decides: while fewer seconds
