@@ -10,9 +10,8 @@
 ///
 /// An operator belongs to the stage of its layer. One in no layer of the map belongs, forward, to
 /// the last stage that makes one of its operands, else to the first that reads its result; on the
-/// way back to the first stage that makes a gradient which it reads. Of the operators on the way
-/// back those on which another stage waits are its way back by inputs, and the others that by
-/// weights.
+/// way back to the first stage that makes a gradient which it reads. On the way back the operators
+/// on which another stage waits are its way back by inputs, and the others are that by weights.
 ///
 /// Laws: each operator has one place; a tensor goes to a stage once, to the first of its passes
 /// that reads it; no pass waits for itself.

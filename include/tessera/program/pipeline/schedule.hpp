@@ -45,8 +45,8 @@ inline std::string to_string(const PipelineAction& a) {
 struct PipelineSchedule {
   std::string name;
   int micro_batches = 0;
-  std::vector<int> part_of;                        ///< of each stage
-  std::vector<std::vector<PipelineAction>> lists;  ///< of each part, in order
+  std::vector<int> part_of;                        ///< the part of each stage
+  std::vector<std::vector<PipelineAction>> lists;  ///< the list of each part, in order
 
   int stages() const { return static_cast<int>(part_of.size()); }
   int parts() const { return static_cast<int>(lists.size()); }

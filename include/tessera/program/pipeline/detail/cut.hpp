@@ -185,10 +185,10 @@ class PipelineCutter {
   }
 
   void add_flows(PipelineCut& c) {
-    std::vector<std::vector<int>> reader;  // of each flow: an operator that reads what comes
+    std::vector<std::vector<int>> reader;  // an operator that reads what comes by each flow
     for (int t = 0; t < static_cast<int>(program_.tensors().size()); ++t) {
       const int w = writer_[at(t)];
-      std::vector<int> first(at(stages_), -1);  // of each stage: the pass that reads it first
+      std::vector<int> first(at(stages_), -1);  // the pass of each stage that reads it first
       for (const int r : readers_[at(t)]) {
         int& own = first[at(stage_[at(r)])];
         if (own < 0 || place(r).number() < place(own).number()) own = r;
@@ -352,10 +352,10 @@ class PipelineCutter {
   Where where_;
   std::vector<int> stage_;
   std::vector<std::vector<int>> readers_;
-  std::vector<int> writer_;  ///< of each tensor: the last operator that makes it; -1: none
+  std::vector<int> writer_;  ///< the last operator that makes each tensor; -1: none
   std::vector<bool> awaited_;
-  std::vector<std::pair<int, int>> between_;    ///< of each flow: who makes and reads
-  std::vector<std::vector<std::size_t>> ends_;  ///< of each stage and tensor: 1 + the last pass
+  std::vector<std::pair<int, int>> between_;    ///< who makes and who reads each flow
+  std::vector<std::vector<std::size_t>> ends_;  ///< 1 + the last pass, by stage and tensor
 };
 }  // namespace detail
 

@@ -180,8 +180,8 @@ class PartFollower {
   int part_;
   bool goes_back_;
   CountedMemory memory_;
-  std::vector<std::vector<int>> here_;                  ///< of each micro-batch and stage
-  std::vector<std::vector<std::pair<int, int>>> sent_;  ///< of each micro-batch: flow and memory
+  std::vector<std::vector<int>> here_;                  ///< one list for each micro-batch and stage
+  std::vector<std::vector<std::pair<int, int>>> sent_;  ///< each micro-batch's flows and memories
   std::vector<int> sums_;
 };
 

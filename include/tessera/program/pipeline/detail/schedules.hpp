@@ -188,13 +188,13 @@ class ListScheduler {
   const PipelineModel& model_;
   PipelineSchedule& s_;
   const PipelinePolicy& policy_;
-  std::vector<std::int64_t> free_;  ///< of each part: when it has ended what it has
+  std::vector<std::int64_t> free_;  ///< when each part has ended what it has
   std::vector<int> held_;
-  std::vector<int> first_, of_part_;  ///< of each part: its first stage, and how many it has
+  std::vector<int> first_, of_part_;  ///< each part's first stage, and how many it has
   std::vector<std::int64_t>
       units_;  ///< 1 + the end of each pass of each micro-batch; 0: it has no place
   std::vector<std::vector<const PipelineFlow*>> incoming_;
-  std::vector<int> next_;  ///< of each pass of each stage: the next micro-batch
+  std::vector<int> next_;  ///< the next micro-batch of each pass of each stage
 };
 }  // namespace detail
 
