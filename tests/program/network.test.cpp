@@ -515,6 +515,20 @@ TEST_CASE("the links of a machine are those of a network of nodes") {
   CHECK_THROWS_AS((void)Network::nodes(machine, 0), UsageError);
 }
 
+TEST_CASE("a network's machine has its slowest links, which the processes of a host share") {
+  const Network tree = Network::fat_tree({4, 4}, {1, 2}, {1e9, 2e-6}, 8, {5e9, 1e-7});
+  const Machine machine = tree.machine({.copy_ps_per_kib = 77});
+  CHECK(machine.copy_ps_per_kib == 77);
+  CHECK(machine.processes_per_node == 8);
+  CHECK(machine.message_ps == 100'000);
+  CHECK(machine.payload_ps_per_kib == 204'800);
+  CHECK(machine.network_message_ps == 2'000'000);
+  CHECK(machine.network_payload_ps_per_kib == 8 * 1'024'000);
+  const Machine given{.message_ps = 500'000, .processes_per_node = 4};
+  CHECK(Network::nodes(given, 16).machine(given) == given);
+  CHECK(Network::nodes(1, 4, {5e9, 1e-7}, {1e9, 1e-6}).machine().processes_per_node == 4);
+}
+
 TEST_CASE("links and hosts that there are not are errors") {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_WITH_AS(Network::torus({4}, {nan, 0}), doctest::Contains("bytes a second"),

@@ -74,6 +74,11 @@ class Network {
                                             int processes_per_host = 1,
                                             const NetworkLink& inside = {50e9, 1e-7});
 
+  /// Returns the machine with the messages of this network, so that plans and choices are priced
+  /// for it: between hosts those of its slowest link, which the processes of a host share, as if no
+  /// other host used it; all else is `machine`'s. Communication: none.
+  TESSERA_FUNCTION Machine machine(const Machine& machine = {}) const;
+
   int hosts() const { return hosts_; }
   int processes() const { return hosts_ * per_host_; }
   int host_of(int process) const { return process / per_host_; }

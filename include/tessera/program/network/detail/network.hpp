@@ -6,8 +6,10 @@
 ///     network.route(0, 63)
 ///
 /// Laws: those of program/network/network.hpp.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +78,24 @@ TESSERA_FUNCTION Network Network::nodes(const Machine& machine, int processes) {
   return nodes(processes < 1 ? 0 : (processes - 1) / per_host + 1, per_host,
                link(machine.message_ps, machine.payload_ps_per_kib, 1),
                link(machine.network_message_ps, machine.network_payload_ps_per_kib, per_host));
+}
+
+TESSERA_FUNCTION Machine Network::machine(const Machine& machine) const {
+  const auto picoseconds = [](double seconds) {
+    return static_cast<std::int64_t>(std::clamp(1e12 * seconds + 0.5, 1.0, 9e18));
+  };
+  NetworkLink slowest = links_.empty() ? inside_ : links_[0];
+  for (const NetworkLink& link : links_) {
+    slowest.bytes_per_second = std::min(slowest.bytes_per_second, link.bytes_per_second);
+    slowest.seconds = std::max(slowest.seconds, link.seconds);
+  }
+  Machine own = machine;
+  own.message_ps = picoseconds(inside_.seconds);
+  own.payload_ps_per_kib = picoseconds(1024 / inside_.bytes_per_second);
+  own.network_message_ps = picoseconds(slowest.seconds);
+  own.network_payload_ps_per_kib = picoseconds(1024 * per_host_ / slowest.bytes_per_second);
+  own.processes_per_node = per_host_;
+  return own;
 }
 
 TESSERA_FUNCTION Network Network::torus(const std::vector<int>& sizes, const NetworkLink& link,
