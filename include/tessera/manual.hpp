@@ -12,3 +12,4 @@
 #include <tessera/manual/manual.hpp>
 #include <tessera/manual/permute.hpp>
 #include <tessera/manual/reduce.hpp>
+#include <tessera/manual/within.hpp>

@@ -5,6 +5,7 @@
 /// and the search for one.
 ///
 ///     #include <tessera/pipeline.hpp>
+#include <tessera/pipeline/each_stage.hpp>
 #include <tessera/pipeline/pipelined.hpp>
 #include <tessera/pipeline/shifted.hpp>
 #include <tessera/program/pipeline/chart.hpp>

@@ -20,6 +20,7 @@
 // CASE moved_away: a tensor within a manual function is moved to another mesh
 // CASE captured: the operands live on different Mesh types
 // CASE equal_destination: the destination of a map has another element type, mesh or number
+// CASE plain_struct: a struct enters a manual function whose tensors do not follow from
 // ERRORS each: 1
 #include <tessera/manual.hpp>
 #include <tessera/tessera.hpp>
@@ -34,6 +35,11 @@ using Grid = Mesh<data, model>;
 template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 
 template <class... D> using Equal = ShardedTensor<float, ManualMesh<Grid, model>, P<D...>>;
+
+struct Plain {
+  Tensor<model, data> a;
+  static constexpr auto fields = Fields<&Plain::a>{};
+};
 
 void use(const Tensor<model, data>& x, const Tensor<_, data>& w,
          const Tensor<_, data, Unreduced<Sum, model>>& parts,
@@ -81,6 +87,8 @@ void use(const Tensor<model, data>& x, const Tensor<_, data>& w,
   manual<model>([](const auto& a) { return along<0, model>(a); })(minor);
 #elif defined(CASE_along_unnamed)
   manual<model>([](const auto& a) { return along<0, data>(a); })(w);
+#elif defined(CASE_plain_struct)
+  manual<model>([](const auto& a, const auto&) { return all_reduce_over<model>(a); })(x, Plain{x});
 #elif defined(CASE_another_mesh)
   manual<model>([&](const auto&) { return w; })(x);
 #elif defined(CASE_moved_away)

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include <tessera/grad.hpp>
-#include <tessera/manual.hpp>
 #include <tessera/op/compile.hpp>
 #include <tessera/pipeline.hpp>
 
@@ -132,104 +131,35 @@ std::string rounds_case(const std::shared_ptr<Transport>& transport, int parts, 
   return "";
 }
 
-/// One source: what a stage makes of its rows, (rows, k), by its own weights, on any mesh that has
-/// the axis `data`.
-constexpr auto residual = [](const auto& in, const auto& out, const auto& x) {
-  const auto h = tanh(einsum<"ik,kh->ih", P<data, _>>(x, in));
-  return x + einsum<"ih,hk->ik", P<data, _>>(h, out);
-};
-/// The same of all stages at once, for shifted: each process goes through its own.
-State residual_of_stages(const Weights& in, const Weights& out, const State& s) {
-  return manual<stage>([](const auto& u, const auto& v, const auto& x) {
-    using X = std::decay_t<decltype(x)>;
-    const auto one = [](const auto& all, Index i) {
-      return squeeze<0>(slice<0>(all, {i}, {i + 1}));
-    };
-    std::vector<X> made;
-    for (Index i = 0; i < x.extent(0); ++i)
-      made.push_back(X(expand_dims<0>(residual(one(u, i), one(v, i), one(x, i)))));
-    return along<0, stage>(tessera::detail::behind_each_other(std::move(made)));
-  })(in, out, s);
-}
-
-using OnPart = Without<Grid, stage>;
-struct Residual {
-  ShardedTensor<double, OnPart, P<_, _>> in, out;
-  static constexpr auto fields = Fields<&Residual::in, &Residual::out>{};
-};
-struct Residuals {
-  std::vector<Residual> stages;
-  static constexpr auto fields = Fields<&Residuals::stages>{};
-};
-struct Wavy {
-  double first;
-  Index leading;  ///< stands before the index
-  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
-    double at = static_cast<double>(leading >= 0 ? leading : 0);
-    for (int d = 0; d < i.size(); ++d) at = 5.0 * at + static_cast<double>(i[d]);
-    return Kokkos::sin(first + 0.73 * at);
-  }
-};
-
-/// The sum of squares and the gradients of all stages' weights, by both lowerings.
-std::string one_source_case(const std::shared_ptr<Transport>& transport, int parts) {
-  constexpr Index stages = 4, m = 3, rows = 4;
+/// The stages of a process by themselves (each_stage), against all at once; each has two tensors.
+std::string each_stage_case(const std::shared_ptr<Transport>& transport, int parts, Index rounds) {
+  const Index stages = 2 * parts, m = 3, rows = 4;
   const auto mesh = make_mesh<Grid>(transport, parts, transport->size() / parts);
-  const auto in = from_function<Weights>(mesh, {stages, width, width}, Wavy{0.1, -1});
-  const auto out = from_function<Weights>(mesh, {stages, width, width}, Wavy{0.9, -1});
-  const auto x = from_function<Batches>(mesh, {m, rows, width}, Wavy{1.7, -1});
-  const auto ours = value_and_grad<0, 1>([&](const Weights& u, const Weights& v) {
-    return sum(square(shifted<stage>(
-        [](const auto& w, const State& s) {
-          return residual_of_stages(std::get<0>(w), std::get<1>(w), s);
-        },
-        std::tuple(u, v), x, stages)));
-  })(in, out);
-
-  using Rows = ShardedTensor<double, OnPart, P<data, _>>;
-  StageMap map{{"head", parts - 1}};
-  Residuals model;
-  for (Index i = 0; i < stages; ++i) {
-    const int at = static_cast<int>(i) * parts / static_cast<int>(stages);
-    map.add("stage." + std::to_string(i), at);
-    const auto on = mesh.part<stage>(at);
-    using W = ShardedTensor<double, OnPart, P<_, _>>;
-    model.stages.push_back({from_function<W>(on, {width, width}, Wavy{0.1, i}),
-                            from_function<W>(on, {width, width}, Wavy{0.9, i})});
-  }
-  std::vector<Rows> batches;
-  for (Index b = 0; b < m; ++b)
-    batches.push_back(from_function<Rows>(mesh.part<stage>(0), {rows, width}, Wavy{1.7, b}));
-  auto step = pipelined<stage>(
-      mesh,
-      [](const Residuals& w, const Rows& given) {
-        Rows y = given;
-        for (std::size_t i = 0; i < w.stages.size(); ++i)
-          y = layer("stage." + std::to_string(i), [](const Rows& s, const Residual& own) {
-            return Rows(residual(own.in, own.out, s));
-          })(y, w.stages[i]);
-        return layer("head", [](const Rows& s) { return sum(square(s)); })(y);
-      },
-      map, one_f_one_b(parts, static_cast<int>(m)));
-  const auto theirs = step(model, batches);
-  const auto far = [](double a, double b) {
-    return !(std::abs(a - b) <= 1e-12 * (1 + std::abs(b)));
-  };
-  const double sum_of = value(ours.value);
-  if (!theirs.value.core().mesh()->absent() && far(value(theirs.value), sum_of))
-    return "the value differs";
-  const auto by_in = to_host(std::get<0>(ours.gradient)),
-             by_out = to_host(std::get<1>(ours.gradient));
-  for (Index i = 0; i < stages; ++i) {
-    const Residual& own = theirs.gradient.stages[static_cast<std::size_t>(i)];
-    if (own.in.core().mesh()->absent()) continue;
-    const auto u = to_host(own.in), v = to_host(own.out);
-    for (Index a = 0; a < width; ++a)
-      for (Index b = 0; b < width; ++b)
-        if (far(u(a, b), by_in(i, a, b)) || far(v(a, b), by_out(i, a, b)))
-          return "the gradient of stage " + std::to_string(i) + " differs";
-  }
-  return "";
+  const InRounds w{
+      random_normal<decltype(InRounds::matrix)>(mesh, {rounds, stages, width, width}, 1),
+      random_normal<decltype(InRounds::bias)>(mesh, {rounds, stages, width}, 4)};
+  const auto x = random_normal<Batches>(mesh, {m, rows, width}, 2);
+  using Both = std::tuple<decltype(InRounds::matrix), decltype(InRounds::bias)>;
+  const auto ours = value_and_grad<0, 1>([&](const Both& v, const Batches& given) {
+    const auto f = each_stage<stage>([](const auto& own, const auto& s) {
+      const auto& [matrix, bias] = own;
+      return tanh(einsum<"ij,jk->ik">(s, matrix) + bias);
+    });
+    return sum(square(shifted_in_rounds<stage>(f, v, given, stages, rounds)));
+  })(Both{w.matrix, w.bias}, x);
+  const auto theirs = value_and_grad<0, 1>([&](const Both& v, const Batches& given) {
+    const auto f = [](const Both& own, const State& s) {
+      return State(tanh(map<"sij,sj->sij">(fn::Add{}, einsum<"sik,rskj->sij">(s, std::get<0>(own)),
+                                           reduce<Sum, "rsj->sj">(std::get<1>(own)))));
+    };
+    return sum(square(shifted_in_rounds<stage>(f, v, given, stages, rounds)));
+  })(Both{w.matrix, w.bias}, x);
+  const auto& [by_w, by_x] = ours.gradient;
+  const auto& [by_w_then, by_x_then] = theirs.gradient;
+  const bool alike = apart(ours.value, theirs.value) <= 1e-12 && apart(by_x, by_x_then) <= 1e-12 &&
+                     apart(std::get<0>(by_w), std::get<0>(by_w_then)) <= 1e-12 &&
+                     apart(std::get<1>(by_w), std::get<1>(by_w_then)) <= 1e-12;
+  return alike ? "" : std::to_string(rounds) + " rounds on " + std::to_string(parts) + " differ";
 }
 
 }  // namespace
@@ -313,12 +243,17 @@ TEST_CASE("pipeline: as a sharding, what stages make of no micro-batch is in no 
   })));
 }
 
-TEST_CASE("pipeline: one source, as a sharding by manual stages and by a schedule") {
-  for (const int processes : {1, 2, 4, 8})
-    for (const int parts : {1, 2, 4})
-      if (processes % parts == 0)
-        CHECK(quiet(texts_of(processes, [&](const std::shared_ptr<Transport>& t) {
-          const std::string text = one_source_case(t, parts);
-          return text.empty() ? text : std::to_string(parts) + " parts: " + text;
-        })));
+TEST_CASE("pipeline: as a sharding, each stage by itself is as all at once") {
+  for (const int processes : {1, 2, 3, 4, 6})
+    for (const int parts : {1, 2, 3})
+      for (const Index rounds : {1, 2})
+        if (processes % parts == 0)
+          CHECK(quiet(texts_of(processes, [&](const std::shared_ptr<Transport>& t) {
+            return each_stage_case(t, parts, rounds);
+          })));
+  const auto mesh = dry_mesh<Grid>(4, 1);
+  const auto f = each_stage<stage>([](const auto&, const auto& s) { return s; });
+  CHECK_THROWS_WITH_AS((void)shifted<stage>(f, zeros<Weights>(mesh, {6, width, width}),
+                                            zeros<Batches>(mesh, {2, 4, width}), 6),
+                       doctest::Contains("extent 6, and is split into 4 parts"), ShapeError);
 }

@@ -19,6 +19,9 @@
 /// as they are: what is equal without more words, parts of a sum as Unreduced, and what varies with
 /// along<dimension, axis>.
 ///
+/// A layer, a struct with Fields whose first template parameter U says the types of its tensors
+/// (nn/under.hpp), enters as the same layer of Within<U, axes...>, each tensor as by itself.
+///
 /// Laws: entering and leaving move nothing; gradients are those of the same function of whole
 /// tensors: what is equal, and is used where something varies, gets the sum of all gradients there.
 /// Source: JAX's shard_map, and the manual subgroups of GSPMD (GSPMD, section 3.5).
@@ -30,15 +33,20 @@
 
 #include <tessera/manual/along.hpp>
 #include <tessera/manual/detail/entered.hpp>
+#include <tessera/manual/within.hpp>
+#include <tessera/tensor/tree.hpp>
 
 namespace tessera {
 namespace detail {
 
-/// Returns the mesh of a tensor, or of the first one of a tuple or vector; null where there is
-/// none.
+/// Returns the mesh of a tensor, or of the first one of a tree; null where there is none.
 template <class A> std::shared_ptr<MeshCore> outer_of(const A& x) {
   if constexpr (TypedTensor<A>) {
     return x.defined() ? x.core().mesh() : nullptr;
+  } else if constexpr (HasFields<A>) {
+    std::shared_ptr<MeshCore> found;
+    for_each_tensor([&](const auto& one) { found = found ? found : outer_of(one); }, x);
+    return found;
   } else if constexpr (requires { std::tuple_size<A>::value; }) {
     std::shared_ptr<MeshCore> found;
     std::apply([&](const auto&... one) { ((found = found ? found : outer_of(one)), ...); }, x);
@@ -49,27 +57,38 @@ template <class A> std::shared_ptr<MeshCore> outer_of(const A& x) {
     return nullptr;
   }
 }
-/// The mesh type of the same.
-template <class A> struct OuterMesh { using type = typename A::value_type::mesh_type; };
-template <TypedTensor A> struct OuterMesh<A> { using type = typename A::mesh_type; };
-template <class A, class... B> struct OuterMesh<std::tuple<A, B...>> : OuterMesh<A> {};
-template <class A, class B> struct OuterMesh<std::pair<A, B>> : OuterMesh<A> {};
 
 template <class... X> struct ManualCall {
   /// An argument as the function sees it.
   template <class A> static auto enter(const A& x, CallSite site) {
     if constexpr (TypedTensor<A>) {
       return Entered<A, X...>::of(x, site);
+    } else if constexpr (HasFields<A>) {
+      return enter_layer(x, site);
     } else if constexpr (requires { std::tuple_size<A>::value; }) {
       return std::apply([&](const auto&... one) { return std::tuple(enter(one, site)...); }, x);
     } else {
       static_assert(
           requires { requires TypedTensor<typename A::value_type>; },
-          "[tessera] a manual function is given something else than typed tensors, tuples and "
-          "vectors of them; let the function capture it");
+          "[tessera] a manual function is given something else than typed tensors, layers, tuples "
+          "and vectors of them; let the function capture it");
       std::vector<decltype(enter(*x.begin(), site))> all;
       for (const auto& one : x) all.push_back(enter(one, site));
       return all;
+    }
+  }
+  /// A layer, each tensor of which enters by itself.
+  template <class A> static auto enter_layer(const A& x, CallSite site) {
+    if constexpr (is_layer<A>) {
+      return map_tensors_to<LayerUnder<A, Within<UnderOf<A>, X...>>>(
+          [&](const auto& one) { return enter(one, site); }, x);
+    } else {
+      static_assert(is_layer<A>,
+                    "[tessera] a struct enters a manual function whose tensors do not follow from "
+                    "its first template parameter, so that none of its kind has the types that "
+                    "they have within; make it a template on Under<...>, or give its tensors in "
+                    "a tuple");
+      return x;
     }
   }
   /// A result as the caller sees it.
@@ -117,7 +136,7 @@ template <class F, class... X> class ManualFunction {
 
   template <class First, class... A> auto operator()(const First& first, const A&... more) const {
     const CallSite site{"manual", where_};
-    using Outer = typename OuterMesh<First>::type;
+    using Outer = typename FirstTensor<First>::mesh_type;
     std::shared_ptr<MeshCore> outer = outer_of(first);
     ((outer = outer ? outer : outer_of(more)), ...);
     if (outer == nullptr) throw UsageError("manual: the tensors are empty", where_);
@@ -135,8 +154,8 @@ template <class F, class... X> class ManualFunction {
 };
 }  // namespace detail
 
-/// Returns a function of tensors, or tuples and vectors of them, of one mesh that calls f within
-/// manual mode of the axes X..., and returns what f returns, as tensors of that mesh.
+/// Returns a function of tensors, layers, or tuples and vectors of them, of one mesh that calls f
+/// within manual mode of the axes X..., and returns what f returns, as tensors of that mesh.
 /// Communication: what f calls; collectives by an axis's name communicate between the processes of
 /// the mesh, other operators within the part that is left. Collective over the mesh: every process
 /// calls the same collectives in the same order. Throws ShapeError where a dimension is split over

@@ -38,17 +38,22 @@ struct Initializer {
 };
 
 namespace fn {
-/// The element at an index.
+/// The element at an index. `each`: how many elements one stage has, where all stages' lie behind
+/// each other; the seeds of two are `apart`.
 template <NumberElement T> struct InitialElement {
   Initializer how;
-  std::uint64_t seed;
+  std::uint64_t first_seed;
+  Index each;
+  std::uint64_t apart;
 
   KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
-    return tessera::detail::from_double<T>(number(i.linear()));
+    const Index element = i.linear(), stage = element / each;
+    return tessera::detail::from_double<T>(
+        number(element % each, first_seed + static_cast<std::uint64_t>(stage) * apart));
   }
 
  private:
-  KOKKOS_FUNCTION double number(Index element) const {
+  KOKKOS_FUNCTION double number(Index element, std::uint64_t seed) const {
     using namespace tessera::detail;
     if (how.kind == Initializer::Kind::constant) return how.first;
     if (how.kind == Initializer::Kind::uniform) {

@@ -9,8 +9,15 @@
 ///       return Decoder<Here>::like(make, sizes);
 ///     });
 ///
-/// Laws: the elements are those that Parameters(part, seed) makes of the whole model on one part.
-/// Communication: none.
+/// Or all stages as one layer, for pipeline/shifted.hpp, each process holding its own:
+///
+///     Parameters<Grid> make(mesh, 7);
+///     const auto blocks = of_all_stages(make, {4}, [](auto& each) {
+///       return DecoderBlock<OfStages<Here, stage>>::like(each, sizes);   // each tensor is (4, ...)
+///     });
+///
+/// Laws: the elements are those that Parameters(part, seed) makes of the whole model on one part,
+/// or of the stages one after the other. Communication: none.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,6 +30,13 @@
 #include <tessera/tensor/tree.hpp>
 
 namespace tessera {
+namespace detail {
+/// Returns a mesh like another, without processes.
+template <class M> ProcessMesh<M> described_mesh(const ProcessMesh<M>& mesh, Where where) {
+  return ProcessMesh<M>(make_mesh_core(dry_transport(mesh.processes()), mesh.shape(),
+                                       mesh.core()->names(), {}, where));
+}
+}  // namespace detail
 
 /// Returns make_model(make), a tree of parameters, of which the one at `path` lies on the part of
 /// stage_of(path) in the schedule; make_model is called twice. Throws UsageError where stage_of
@@ -32,9 +46,7 @@ auto on_stages(const ProcessMesh<Grid>& mesh, std::uint64_t seed, const Pipeline
                const StageOf& stage_of, const MakeModel& make_model, Where where = Where::here()) {
   using Part = Without<Grid, Stage>;
   const ProcessMesh<Part> first = mesh.template part<Stage>(0);
-  const ProcessMesh<Part> dry(make_mesh_core(dry_transport(first.processes()), first.shape(),
-                                             first.core()->names(), {}, where));
-  Parameters<Part> described(dry, seed);
+  Parameters<Part> described(detail::described_mesh(first, where), seed);
   detail::ParameterShardings order;
   described.follow(order);
   const auto shapes = make_model(described);
@@ -60,6 +72,22 @@ auto on_stages(const ProcessMesh<Grid>& mesh, std::uint64_t seed, const Pipeline
   Parameters<Part> make(first, seed);
   make.spread(std::move(homes));
   return make_model(make);
+}
+
+/// Returns make_layer(make), a layer of OfStages<U, Lead...> (pipeline/each_stage.hpp) of all
+/// stages, whose numbers along the dimensions Lead... are `stages`: {4}, or {rounds, 4}. Each stage
+/// has the elements that a layer of U would have, made after those of the stages before.
+/// make_layer is called twice. Communication: none. Throws what make_layer throws.
+template <class M, class MakeLayer>
+auto of_all_stages(Parameters<M>& make, const Extents& stages, const MakeLayer& make_layer,
+                   Where where = Where::here()) {
+  Parameters<M> described(detail::described_mesh(make.mesh(), where), 0);
+  described.stack(stages, 0);
+  (void)make_layer(described);
+  make.stack(stages, described.made());
+  auto layer = make_layer(make);
+  make.unstack();
+  return layer;
 }
 
 }  // namespace tessera

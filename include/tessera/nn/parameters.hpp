@@ -71,11 +71,27 @@ template <class M> class Parameters {
   void place(const detail::ParameterShardings& shardings) { shardings_ = &shardings; }
   /// Makes parameter k on meshes[k], such as the part of the stage that uses it (nn/on_stages.hpp).
   void spread(std::vector<ProcessMesh<M>> meshes) { each_ = std::move(meshes); }
+  /// Makes parameters with these dimensions of stages before the extents that are asked for, until
+  /// unstack(); each stage has `each` parameters (nn/on_stages.hpp).
+  void stack(const Extents& stages, std::uint64_t each) {
+    stages_ = stages;
+    each_stage_ = each;
+  }
+  /// Goes on behind the parameters of all stages.
+  void unstack() {
+    if (stages_.size() > 0)
+      skipped_ += static_cast<std::uint64_t>(volume(stages_) - 1) * each_stage_;
+    stages_ = {};
+  }
+  /// Returns how many parameters have been made.
+  std::uint64_t made() const { return made_; }
   /// Returns the next parameter. Throws ShapeError for a wrong number of extents, UsageError for a
   /// constant that is no element.
   template <TypedTensor Tensor>
-  Tensor tensor(const Extents& extents, const Initializer& initial, Where where = Where::here()) {
+  Tensor tensor(const Extents& of_one, const Initializer& initial, Where where = Where::here()) {
     using T = typename Tensor::value_type;
+    Extents extents = stages_;
+    for (const Index extent : of_one) extents.push_back(extent);
     const std::uint64_t number = made_++;
     const ProcessMesh<M>& on = number < each_.size() ? each_[number] : mesh_;
     const auto made = [&](const detail::MapKernel& kernel, std::string_view label) {
@@ -93,14 +109,18 @@ template <class M> class Parameters {
       return made(detail::FillRunner<T>::kernel(value), "full");
     }
     // Seeds of one model are apart by an odd number, so that no two of them meet.
+    constexpr std::uint64_t apart = 0x9E37'79B9'7F4A'7C15u;
     using Elements = fn::InitialElement<T>;
-    const Elements elements{initial, seed_ + made_ * 0x9E37'79B9'7F4A'7C15u};
+    const Elements elements{initial, seed_ + (made_ + skipped_) * apart,
+                            max_of(volume(of_one), Index{1}), each_stage_ * apart};
     return made(detail::IndexFunctionRunner<T, Elements>::kernel(elements), "from_function");
   }
 
  private:
   ProcessMesh<M> mesh_;
   std::uint64_t seed_, made_ = 0;
+  Extents stages_;
+  std::uint64_t each_stage_ = 0, skipped_ = 0;
   std::vector<ProcessMesh<M>> each_;  ///< of the first parameters; of the others it is mesh_
   const detail::ParameterShardings* shardings_ = nullptr;
   detail::ParameterShardings* made_now_ = nullptr;

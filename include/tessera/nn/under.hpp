@@ -41,6 +41,7 @@ template <Element T, class M, class R> struct Under {
   template <class... Names> using Spec = Logical<R, Names...>;
   template <class... Names> using Tensor = ShardedTensor<T, M, Logical<R, Names...>>;
   template <Element U, class... Names> using Of = ShardedTensor<U, M, Logical<R, Names...>>;
+  template <class Other> using On = Under<T, Other, R>;  ///< the same on a mesh of another type
 };
 
 }  // namespace tessera

@@ -242,4 +242,60 @@ std::remove_cvref_t<Tree> map_tensors(F&& f, Tree&& tree, Others&&... others) {
   return made;
 }
 
+namespace detail {
+/// The type of a tree's first tensor.
+template <class Tree> struct FirstTensorOf : FirstTensorOf<typename Tree::value_type> {};
+template <class Tree>
+  requires(is_tensor<Tree>)
+struct FirstTensorOf<Tree> {
+  using type = Tree;
+};
+template <HasFields Tree>
+struct FirstTensorOf<Tree>
+    : FirstTensorOf<std::remove_cvref_t<decltype(child_of<0>(std::declval<Tree&>()))>> {};
+template <class First, class... More>
+struct FirstTensorOf<std::tuple<First, More...>> : FirstTensorOf<First> {};
+template <class First, class Second>
+struct FirstTensorOf<std::pair<First, Second>> : FirstTensorOf<First> {};
+template <class Tree> using FirstTensor = typename FirstTensorOf<Tree>::type;
+
+/// Gives `made` as many elements, and the same alternatives, as `tree` has.
+template <class Made, class Tree> void make_alike(Made& made, const Tree& tree) {
+  if constexpr (!is_tree<Made> || is_tensor<Made> || !alike<Made, Tree>()) {
+    // for_each_tensor says what is wrong
+  } else if constexpr (is_optional<Made>) {
+    if (tree.has_value()) make_alike(made.emplace(), *tree);
+  } else if constexpr (is_variant<Made>) {
+    const auto alternative = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+      if (tree.index() == I) make_alike(made.template emplace<I>(), *std::get_if<I>(&tree));
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (alternative(std::integral_constant<std::size_t, I>{}), ...);
+    }
+    (std::make_index_sequence<std::variant_size_v<Made>>{});
+  } else if constexpr (Resizable<Made>) {
+    for (const auto& one : tree) {
+      made.push_back({});
+      make_alike(made.back(), one);
+    }
+  } else {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (make_alike(child_of<I>(made), child_of<I>(tree)), ...);
+    }
+    (std::make_index_sequence<Children<Made>::size>{});
+  }
+}
+}  // namespace detail
+
+/// Returns a tree of type Made, of the structure of `tree`, of the tensors f(tensor). Members of
+/// structs that are no fields are as their types declare them.
+template <class Made, class F, class Tree> Made map_tensors_to(F&& f, const Tree& tree) {
+  Made made{};
+  detail::make_alike(made, tree);
+  for_each_tensor(
+      [&f](auto& tensor, const auto& x) { tensor = std::remove_cvref_t<decltype(tensor)>(f(x)); },
+      made, tree);
+  return made;
+}
+
 }  // namespace tessera

@@ -13,6 +13,7 @@
 #include <tessera/op/call/call_options.hpp>
 #include <tessera/op/call/operators.hpp>
 #include <tessera/op/call/result.hpp>
+#include <tessera/op/to_host.hpp>
 #include <tessera/plan/op/rows/softmax.hpp>
 #if TESSERA_BODIES
 #include <tessera/run/verb/verb_run.hpp>
