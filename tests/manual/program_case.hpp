@@ -3,11 +3,15 @@
 /// @file
 /// Random functions in manual mode over `model`, and the same in automatic mode, where what varies
 /// is one tensor with a leading dimension for `model`: they return the same, and so do their
-/// gradients. Used on loopback and under MPI.
+/// gradients; the same bits, where no step adds more than two numbers. Used on loopback and under
+/// MPI.
 ///
 ///     std::string wrong = support::manual_case(world, random, 4);
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -33,6 +37,9 @@ struct ManualStep {
   int kind, a, b, by;
 };
 inline constexpr int manual_steps = 19;
+/// The kinds that add no more than two numbers, and whose gradients by what varies do neither where
+/// nothing that varies is read more than twice.
+inline constexpr int exact_steps[] = {0, 1, 2, 3, 9, 10, 12, 13, 14, 15, 17, 18};
 
 /// What a process has at each step: (s, s) matrices, equal or varying. `at` walks both forms.
 template <class E, class V> struct ManualPool {
@@ -209,6 +216,17 @@ template <class Host> std::string apart(const Host& mine, const Host& other, con
              : std::string(what) + " differs by " + std::to_string(most / greatest * 1e12) + "e-12";
 }
 
+/// The same where the bits are to be equal.
+template <class Host, class Other>
+std::string other_bits(const Host& mine, const Other& other, const char* what) {
+  const auto bits = [](const auto& host) {
+    std::vector<std::uint64_t> all;
+    for (const double x : host.values) all.push_back(std::bit_cast<std::uint64_t>(x));
+    return all;
+  };
+  return bits(mine) == bits(other) ? "" : std::string(what) + " has other bits";
+}
+
 /// A mesh data x model, by itself or as a part of one of more axes.
 struct SomeGrid {
   std::shared_ptr<MeshCore> whole;
@@ -269,16 +287,34 @@ struct ManualProgram {
   std::vector<ManualStep> steps;
   std::string text;
 };
-inline ManualProgram some_manual_program(const SomeGrid& on, Random& random) {
+inline ManualProgram some_manual_program(const SomeGrid& on, Random& random, bool exact = false) {
   ManualProgram program{on.mesh.size<model>() * (1 + random.below(3)), {}, ""};
   for (int i = 2 + random.below(7); i > 0; --i)
     program.steps.push_back(
-        {random.below(manual_steps), random.below(9), random.below(9), random.below(5)});
+        {exact ? exact_steps[random.below(static_cast<int>(std::size(exact_steps)))]
+               : random.below(manual_steps),
+         random.below(9), random.below(9), random.below(5)});
   program.text = "n " + std::to_string(program.n) + " on " + on.text + ":";
   for (const ManualStep& s : program.steps)
     program.text += " " + std::to_string(s.kind) + "(" + std::to_string(s.a) + "," +
                     std::to_string(s.b) + "," + std::to_string(s.by) + ")";
   return program;
+}
+
+/// How often what varies is read, by these kinds and by the loss: the most of all values.
+inline int most_readers(const std::vector<ManualStep>& steps) {
+  std::vector<int> readers{0};
+  for (const ManualStep& s : steps) {
+    const auto read = [&](int i) { ++readers[static_cast<std::size_t>(i) % readers.size()]; };
+    const auto is = [&](std::initializer_list<int> kinds) {
+      return std::find(kinds.begin(), kinds.end(), s.kind) != kinds.end();
+    };
+    if (is({0, 1, 9, 10, 12, 13, 14, 18})) read(s.a);
+    if (is({0, 3, 9, 15})) read(s.b);
+    if (!is({2, 17})) readers.push_back(0);
+  }
+  readers.back() += 2;
+  return *std::max_element(readers.begin(), readers.end());
 }
 
 /// Runs some functions of random steps, each in both forms. Processes that have no part in the mesh
@@ -290,36 +326,56 @@ inline std::string manual_case(const std::shared_ptr<Transport>& world, Random& 
   const ProcessMesh<Grid>& mesh = on.mesh;
   const Index p = mesh.size<model>();
   for (int k = 0; k < count; ++k) {
-    const ManualProgram program = some_manual_program(on, random);
+    const bool exact = k % 2 == 0;
+    const ManualProgram program = some_manual_program(on, random, exact);
     const Index n = program.n;
     const bool all_call = random.chance(50);
     if (!all_call && !mesh.takes_part()) continue;
     const auto x = from_function<InGrid<model, data>>(mesh, {p * n, n}, Sines{0.3});
     const auto w = from_function<InGrid<_, data>>(mesh, {n, n}, Sines{1.1});
+    // The loss, and the last values of both kinds.
     const auto in_manual = [&](const InGrid<model, data>& a, const InGrid<_, data>& b) {
       return manual<model>([&](const VaryingBlock<_, data>& v, const EqualBlock<_, data>& e) {
         ManualPool<InManual::E, InManual::V> pool{{e}, {v}};
         for (const ManualStep& s : program.steps) InManual::step(s, pool);
-        return InManual::loss(pool);
+        return std::tuple(InManual::loss(pool), along<0, model>(pool.varying.back()),
+                          pool.equal.back());
       })(a, b);
     };
     const auto in_automatic = [&](const InGrid<model, data>& a, const InGrid<_, data>& b) {
       ManualPool<InAutomatic::E, InAutomatic::V> pool{
           {b}, {InAutomatic::home(reshape(DynamicTensor(a), {p, n, n}))}};
       for (const ManualStep& s : program.steps) InAutomatic::step(s, pool);
-      return InAutomatic::loss(pool);
+      return std::tuple(InAutomatic::loss(pool), pool.varying.back(), pool.equal.back());
     };
-    const auto [mine, by_mine] = value_and_grad<0, 1>(in_manual)(x, w);
+    const auto loss_of = [](const auto& form) {
+      return [&form](const InGrid<model, data>& a, const InGrid<_, data>& b) {
+        return std::get<0>(form(a, b));
+      };
+    };
+    const auto [mine, by_mine] = value_and_grad<0, 1>(loss_of(in_manual))(x, w);
+    const auto ends_mine = in_manual(x, w);
     if (!mesh.takes_part()) continue;
-    const auto [other, by_other] = value_and_grad<0, 1>(in_automatic)(x, w);
+    const auto [other, by_other] = value_and_grad<0, 1>(loss_of(in_automatic))(x, w);
+    const auto ends_other = in_automatic(x, w);
     const double a = value(mine), b = value(other);
     if (!(std::fabs(a - b) <= 1e-12 * std::max(1.0, std::fabs(b))))
       return program.text + " value " + std::to_string(a) + ", not " + std::to_string(b);
-    for (const std::string& text :
-         {apart(to_host(std::get<0>(by_mine)), to_host(std::get<0>(by_other)),
-                "the gradient by what varies"),
-          apart(to_host(std::get<1>(by_mine)), to_host(std::get<1>(by_other)),
-                "the gradient by what is equal")})
+    const auto varying = to_host(std::get<0>(by_mine)),
+               varying_other = to_host(std::get<0>(by_other));
+    std::vector<std::string> texts{
+        apart(varying, varying_other, "the gradient by what varies"),
+        apart(to_host(std::get<1>(by_mine)), to_host(std::get<1>(by_other)),
+              "the gradient by what is equal")};
+    if (exact) {
+      if (most_readers(program.steps) <= 2)
+        texts.push_back(other_bits(varying, varying_other, "the gradient by what varies"));
+      texts.push_back(other_bits(to_host(std::get<1>(ends_mine)), to_host(std::get<1>(ends_other)),
+                                 "the last varying value"));
+      texts.push_back(other_bits(to_host(std::get<2>(ends_mine)), to_host(std::get<2>(ends_other)),
+                                 "the last equal value"));
+    }
+    for (const std::string& text : texts)
       if (!text.empty()) return program.text + " " + text;
   }
   return "";
