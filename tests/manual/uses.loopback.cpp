@@ -4,29 +4,15 @@
 // automatic form, with gradients.
 #include <doctest/doctest.h>
 
-#include <tessera/grad.hpp>
-#include <tessera/manual.hpp>
-#include <tessera/nn/blocked_attention.hpp>
-#include <tessera/tessera.hpp>
-
-#include "manual/program_case.hpp"
+#include "manual/uses.hpp"
 #include "op/texts_of.hpp"
 
 using namespace tessera;
 using namespace support;
 
 namespace {
-template <class... D> using Tensor = ShardedTensor<double, Grid, P<D...>>;
-template <class... D> using Ints = ShardedTensor<std::int64_t, Grid, P<D...>>;
-template <class... D>
-using EqualInts = ShardedTensor<std::int64_t, ManualMesh<Grid, model>, P<D...>>;
+template <class... D> using Tensor = InGrid<D...>;
 
-struct Waves {
-  double first;
-  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
-    return Kokkos::sin(first + 1.37 * static_cast<double>(i.linear()));
-  }
-};
 template <class F> bool on_meshes(const F& f) {
   bool all = true;
   for (const auto& [d, m] : {std::pair{1, 1}, {1, 2}, {2, 1}, {2, 2}, {1, 4}, {2, 3}})
@@ -43,117 +29,28 @@ template <class F> bool on_meshes(const F& f) {
           all;
   return all;
 }
-/// Says where two functions of the same arguments differ, or their gradients.
-template <int... I, class F, class G, class... A>
-std::string unlike(const F& f, const G& g, const A&... x) {
-  const auto [mine, by_mine] = value_and_grad<I...>(f)(x...);
-  const auto [other, by_other] = value_and_grad<I...>(g)(x...);
-  if (!(std::fabs(value(mine) - value(other)) <= 1e-12 * (1 + std::fabs(value(other)))))
-    return "values " + std::to_string(value(mine)) + " and " + std::to_string(value(other));
-  std::string text;
-  const auto& a = by_mine;
-  const auto& b = by_other;
-  ((text = text.empty() ? apart(to_host(std::get<I>(a)), to_host(std::get<I>(b)), "a gradient")
-                        : text),
-   ...);
-  return text;
-}
-
-/// The scores of queries and the keys that have travelled `step` processes.
-template <class Q, class K, class I>
-auto ring_scores(const Q& q, const K& block, const I& places, int step, bool causal) {
-  const int steps = axis_size<model>(q);
-  const auto n = static_cast<std::int64_t>(q.extent(1));
-  const auto own = axis_index<model>(q);
-  const auto s = einsum<"bqgrd,bkgd->bgrqk">(q, block);
-  const auto from = own - static_cast<std::int64_t>(step);
-  const auto source = where(less(from, 0), from + static_cast<std::int64_t>(steps), from);
-  const auto seen =
-      less_equal(expand_dims<0>(places + source * n), expand_dims<1>(places + own * n));
-  return causal ? where(seen, s, -1e300) : s;
-}
-/// Attention whose keys and values travel around the axis `model`, a step for each block; and the
-/// logarithm of each row's sum of exponentials.
-template <class Q, class K, class I>
-auto ring_attention(const Q& q, const K& keys, const K& values, const I& places, bool causal) {
-  const int steps = axis_size<model>(q);
-  auto k = keys, v = values;
-  auto s = ring_scores(q, k, places, 0, causal);
-  auto most = stop_gradient(reduce<Max, "bgrqk->bgrq">(s));
-  auto weights = exp(s - expand_dims<4>(most));
-  auto total = sum<"bgrqk->bgrq">(weights);
-  auto heads = einsum<"bgrqk,bkgd->bgrqd">(weights, v);
-  for (int step = 1; step < steps; ++step) {
-    k = permute_over<model, Shift<1>>(k);
-    v = permute_over<model, Shift<1>>(v);
-    s = ring_scores(q, k, places, step, causal);
-    const auto greater = maximum(most, stop_gradient(reduce<Max, "bgrqk->bgrq">(s)));
-    const auto kept = exp(most - greater);
-    weights = exp(s - expand_dims<4>(greater));
-    total = total * kept + sum<"bgrqk->bgrq">(weights);
-    heads = heads * expand_dims<4>(kept) + einsum<"bgrqk,bkgd->bgrqd">(weights, v);
-    most = greater;
-  }
-  return std::tuple(transpose<"bgrqd->bqgrd">(heads / expand_dims<4>(total)), most + log(total));
-}
-/// The same, of whose steps nothing is kept: on the way back keys and values travel once more,
-/// beside their gradients, which come home.
-template <class Q, class K, class I>
-auto ring_attention_again(const Q& q, const K& keys, const K& values, const I& places,
-                          bool causal) {
-  return custom_gradient(
-      [&](const Q& a, const K& k, const K& v) {
-        const auto [y, sums] = ring_attention(a, k, v, places, causal);
-        return with_saved(Q(y), a, k, v, Q(y), sums);
-      },
-      [places, causal](const Q& dy, const Q& a, const K& own_keys, const K& own_values, const Q& y,
-                       const auto& sums) {
-        const int steps = axis_size<model>(a);
-        const auto d = transpose<"bqgrd->bgrqd">(dy);
-        const auto along = sum<"bqgrd->bgrq">(dy * y);
-        auto k = own_keys, v = own_values;
-        Q by_q = a * 0.0;
-        K by_k = k * 0.0, by_v = v * 0.0;
-        for (int step = 0; step < steps; ++step) {
-          const auto p = exp(ring_scores(a, k, places, step, causal) - expand_dims<4>(sums));
-          const auto ds = p * (einsum<"bgrqd,bkgd->bgrqk">(d, v) - expand_dims<4>(along));
-          by_v = by_v + einsum<"bgrqk,bgrqd->bkgd">(p, d);
-          by_q = by_q + einsum<"bgrqk,bkgd->bqgrd">(ds, k);
-          by_k = by_k + einsum<"bgrqk,bqgrd->bkgd">(ds, a);
-          for (K* travels : {&k, &v, &by_k, &by_v})
-            *travels = permute_over<model, Shift<1>>(*travels);
-        }
-        return std::tuple(by_q, by_k, by_v);
-      })(q, keys, values);
-}
 }  // namespace
 
 TEST_CASE("attention in a ring is attention") {
   CHECK(on_meshes([](const ProcessMesh<Grid>& mesh, int m) -> std::string {
-    using Q = Tensor<data, model, _, _, _>;
-    using K = Tensor<data, model, _, _>;
+    using Q = RingQueries;
+    using K = RingKeys;
     const Index n = 3;
     const auto q = from_function<Q>(mesh, {3, n * m, 2, 2, 5}, Waves{0.1});
     const auto k = from_function<K>(mesh, {3, n * m, 2, 5}, Waves{0.7});
     const auto v = from_function<K>(mesh, {3, n * m, 2, 5}, Waves{1.9});
     const auto weights = from_function<Q>(mesh, {3, n * m, 2, 2, 5}, Waves{2.3});
-    const auto places = iota<EqualInts<_>>(manual_mesh<model>(mesh), {n});
     for (const bool causal : {false, true}) {
-      const auto ring = [&](const Q& a, const K& b, const K& c) {
-        const Q heads = manual<model>([&](const auto& x, const auto& y, const auto& z) {
-          return along<1, model>(std::get<0>(ring_attention(x, y, z, places, causal)));
-        })(a, b, c);
-        return sum(heads * weights);
+      const auto loss_of = [&](const auto& heads) {
+        return [&weights, heads](const Q& a, const K& b, const K& c) {
+          return sum(heads(a, b, c) * weights);
+        };
       };
-      const auto again = [&](const Q& a, const K& b, const K& c) {
-        const Q heads = manual<model>([&](const auto& x, const auto& y, const auto& z) {
-          return along<1, model>(ring_attention_again(x, y, z, places, causal));
-        })(a, b, c);
-        return sum(heads * weights);
-      };
-      const auto blocked = [&](const Q& a, const K& b, const K& c) {
-        return sum(blocked_attention(a, b, c, {.causal = causal, .block = 2}) * weights);
-      };
+      const auto ring = loss_of(ring_on(mesh, n, causal, false));
+      const auto again = loss_of(ring_on(mesh, n, causal, true));
+      const auto blocked = loss_of([causal](const Q& a, const K& b, const K& c) {
+        return blocked_attention(a, b, c, {.causal = causal, .block = 2});
+      });
       if (const auto text = unlike<0, 1, 2>(ring, blocked, q, k, v); !text.empty())
         return (causal ? "causal: " : "all keys: ") + text;
       if (const auto text = unlike<0, 1, 2>(again, blocked, q, k, v); !text.empty())
@@ -177,8 +74,8 @@ TEST_CASE("attention in a ring is attention") {
 }
 
 TEST_CASE("attention in a ring needs no more memory where there are more processes") {
-  using Q = Tensor<data, model, _, _, _>;
-  using K = Tensor<data, model, _, _>;
+  using Q = RingQueries;
+  using K = RingKeys;
   struct Peaks {
     Index forward, again, kept;
   };
@@ -187,21 +84,11 @@ TEST_CASE("attention in a ring needs no more memory where there are more process
     const Index n = 16;  // queries of each process
     const auto q = zeros<Q>(mesh, {2, n * m, 2, 2, 8});
     const auto k = zeros<K>(mesh, {2, n * m, 2, 8}), v = zeros<K>(mesh, {2, n * m, 2, 8});
-    const auto places = iota<EqualInts<_>>(manual_mesh<model>(mesh), {n});
-    const auto attend = [&](const auto& f) {
-      return [&places, f](const Q& a, const K& b, const K& c) {
-        const Q heads = manual<model>([&](const auto& x, const auto& y, const auto& z) {
-          return along<1, model>(f(x, y, z, places));
-        })(a, b, c);
-        return sum(heads);
-      };
+    const auto attend = [&](bool again) {
+      const auto heads = ring_on(mesh, n, true, again);
+      return [heads](const Q& a, const K& b, const K& c) { return sum(heads(a, b, c)); };
     };
-    const auto again = attend([](const auto& x, const auto& y, const auto& z, const auto& at) {
-      return ring_attention_again(x, y, z, at, true);
-    });
-    const auto kept = attend([](const auto& x, const auto& y, const auto& z, const auto& at) {
-      return std::get<0>(ring_attention(x, y, z, at, true));
-    });
+    const auto again = attend(true), kept = attend(false);
     const auto peak = [&](const auto& f) {
       Recording recording(mesh.core());
       f();
@@ -298,62 +185,28 @@ TEST_CASE("tokens are dispatched to experts by a local gather: automatic, manual
 TEST_CASE("a product whose rows travel, and one whose sums do") {
   CHECK(on_meshes([](const ProcessMesh<Grid>& mesh, int m) -> std::string {
     const Index n = 3 * m, k = 4 * m, columns = 2 * m;
-    const auto inner = manual_mesh<model>(mesh);
-    const auto steps = iota<EqualInts<_>>(inner, {m});
-    const auto rows = iota<EqualInts<_>>(inner, {n / m});
-    const auto wrapped = [m](const auto& place) {
-      return where(less(place, 0), place + static_cast<std::int64_t>(m), place);
+    const auto squares = [](const auto& product) {
+      return [product](const auto& a, const auto& b) {
+        const auto y = product(a, b);
+        return sum(y * y);
+      };
     };
     {
-      using X = Tensor<model, data>;
-      using W = Tensor<data, model>;
-      const auto x = from_function<X>(mesh, {n, k}, Waves{0.3});
-      const auto w = from_function<W>(mesh, {k, columns}, Waves{0.5});
-      const auto travels = [&](const X& a, const W& b) {
-        const Tensor<_, model> y = manual<model>([&](const auto& block, const auto& own) {
-          auto there = block;
-          auto all = expand_dims<0>(einsum<"ik,kj->ij", P<_, _>>(there, own));
-          for (int step = 1; step < m; ++step) {
-            there = permute_over<model, Shift<1>>(there);
-            all = concatenate<0>(all, expand_dims<0>(einsum<"ik,kj->ij", P<_, _>>(there, own)));
-          }
-          // What came at step t is of the process t before: in its place.
-          const auto order = wrapped(axis_index<model>(block) - steps);
-          const auto sorted = take<"tij,s->sij">(all, order);
-          return along<1, model>(reshape<P<_, _>>(sorted, {n, own.extent(1)}));
-        })(a, b);
-        return sum(y * y);
+      const auto x = from_function<Tensor<model, data>>(mesh, {n, k}, Waves{0.3});
+      const auto w = from_function<Tensor<data, model>>(mesh, {k, columns}, Waves{0.5});
+      const auto whole = [](const auto& a, const auto& b) {
+        return einsum<"ik,kj->ij", P<_, model>>(a, b);
       };
-      const auto whole = [](const X& a, const W& b) {
-        const auto y = einsum<"ik,kj->ij", P<_, model>>(a, b);
-        return sum(y * y);
-      };
-      if (const auto text = unlike<0, 1>(travels, whole, x, w); !text.empty())
+      if (const auto text = unlike<0, 1>(squares(rows_travel), squares(whole), x, w); !text.empty())
         return "rows: " + text;
     }
-    using X = Tensor<_, model>;
-    using W = Tensor<model, data>;
-    const auto x = from_function<X>(mesh, {n, k}, Waves{0.3});
-    const auto w = from_function<W>(mesh, {k, columns}, Waves{0.5});
-    const auto travels = [&](const X& a, const W& b) {
-      const Tensor<model, data> y = manual<model>([&](const auto& block, const auto& own) {
-        const auto part = [&](int step) {  // of the process that the sum is on its way to
-          const auto to = axis_index<model>(block) - static_cast<std::int64_t>(step + 1);
-          const auto mine = rows + wrapped(to) * static_cast<std::int64_t>(n / m);
-          return einsum<"ik,kj->ij", P<_, data>>(take<"nk,i->ik">(block, mine), own);
-        };
-        auto sum = part(0);
-        for (int step = 1; step < m; ++step) sum = permute_over<model, Shift<1>>(sum) + part(step);
-        return along<0, model>(sum);
-      })(a, b);
-      return sum(y * y);
+    const auto x = from_function<Tensor<_, model>>(mesh, {n, k}, Waves{0.3});
+    const auto w = from_function<Tensor<model, data>>(mesh, {k, columns}, Waves{0.5});
+    const auto whole = [](const auto& a, const auto& b) {
+      return einsum<"ik,kj->ij", P<model, data>>(a, b);
     };
-    const auto whole = [](const X& a, const W& b) {
-      const auto y = einsum<"ik,kj->ij", P<model, data>>(a, b);
-      return sum(y * y);
-    };
-    if (const auto text = unlike<0, 1>(travels, whole, x, w); !text.empty()) return "sums: " + text;
-    return "";
+    const auto text = unlike<0, 1>(squares(sums_travel), squares(whole), x, w);
+    return text.empty() ? text : "sums: " + text;
   }));
 }
 

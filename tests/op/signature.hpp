@@ -30,8 +30,14 @@ struct Signature final : Observer {
   std::string end_of_parts(const tessera::Program& program,
                            const tessera::MeshCore& world) override {
     pmpi::record(false);
+    return told(planned_calls(program, world));
+  }
+  /// The calls of the process that the Program is of; where the mesh is a part of another, it is
+  /// this process's.
+  static std::vector<std::string> planned_calls(const tessera::Program& program,
+                                                const tessera::MeshCore& world) {
     std::vector<std::string> planned;
-    if (world.absent()) return told(planned);
+    if (world.absent()) return planned;
     // MPI numbers processes as the mesh does that is a part of none. A Program on another mesh
     // alone numbers all of them.
     const bool alone = !(program.mesh == world.shape());
@@ -47,7 +53,9 @@ struct Signature final : Observer {
       if (!program.takes_part(e)) continue;
       const bool other = alone || (!program.parts().empty() && program.part_at(e.part).other);
       const tessera::MeshShape& shape = other ? program.mesh_on(e.part) : whole.shape();
-      const int place = other ? program.place_on(e.part, program.process) : whole.process();
+      const int place = other              ? program.place_on(e.part, program.process)
+                        : &whole == &world ? program.process
+                                           : whole.process();
       std::vector<int> numbers(other ? static_cast<std::size_t>(shape.processes()) : 0);
       for (int p = 0; other && p < program.mesh.processes(); ++p)
         if (const int there = program.place_on(e.part, p); there >= 0)
@@ -66,7 +74,7 @@ struct Signature final : Observer {
           planned.push_back(text);
       }
     }
-    return told(planned);
+    return planned;
   }
 
  private:
