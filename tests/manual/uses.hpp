@@ -168,4 +168,20 @@ inline InGrid<model, data> sums_travel(const InGrid<_, model>& x, const InGrid<m
   return y;
 }
 
+/// The first of these products with all rows gathered, and then multiplied.
+inline InGrid<_, model> rows_gathered(const InGrid<model, data>& x, const InGrid<data, model>& w) {
+  const InGrid<_, model> y = manual<model>([](const auto& block, const auto& own) {
+    return along<1, model>(einsum<"ik,kj->ij", P<_, _>>(all_gather_over<model, 0>(block), own));
+  })(x, w);
+  return y;
+}
+/// The second one, multiplied, and then summed and scattered.
+inline InGrid<model, data> sums_scattered(const InGrid<_, model>& x, const InGrid<model, data>& w) {
+  const InGrid<model, data> y = manual<model>([](const auto& block, const auto& own) {
+    return along<0, model>(
+        reduce_scatter_over<model, 0>(einsum<"ik,kj->ij", P<_, data>>(block, own)));
+  })(x, w);
+  return y;
+}
+
 }  // namespace support

@@ -4,6 +4,8 @@
 // automatic form, with gradients.
 #include <doctest/doctest.h>
 
+#include <tessera/program/overlap.hpp>
+
 #include "manual/uses.hpp"
 #include "op/texts_of.hpp"
 
@@ -208,6 +210,53 @@ TEST_CASE("a product whose rows travel, and one whose sums do") {
     const auto text = unlike<0, 1>(squares(sums_travel), squares(whole), x, w);
     return text.empty() ? text : "sums: " + text;
   }));
+}
+
+TEST_CASE("by the model's price a product by hand is as good as the planner's, and never better") {
+  struct Shape {
+    int data, model;
+    Index n, k, columns;
+  };
+  int alike = 0;  // where the planner takes the same steps; elsewhere it finds another split
+  for (const std::int64_t hidden : {0, 50, 100})
+    for (const Shape& s : {Shape{1, 2, 512, 512, 512},
+                           {1, 4, 4096, 1024, 1024},
+                           {1, 8, 1024, 4096, 512},
+                           {2, 4, 4096, 2048, 1024},
+                           {4, 4, 256, 8192, 256}}) {
+      MeshOptions options;
+      options.machine.hidden_percent = hidden;
+      const auto mesh = dry_mesh<Grid>(std::vector<int>{s.data, s.model}, 0, options);
+      const auto price = [&](const auto& product, const auto& x, const auto& w) {
+        Recording recording(mesh.core());
+        (void)product(x, w);
+        Program program = recording.take();
+        PlanOptions by;
+        by.machine = options.machine;
+        return overlap(program, by).program.cost();
+      };
+      const auto against = [&](const auto& planned, const auto& in_turn, const auto& travels,
+                               const auto& x, const auto& w) {
+        const std::int64_t automatic = price(planned, x, w), plain = price(in_turn, x, w);
+        CAPTURE(hidden);
+        CAPTURE(s.data);
+        CAPTURE(s.model);
+        CAPTURE(s.n);
+        CHECK(automatic <= plain);
+        CHECK(automatic < price(travels, x, w));
+        if (hidden > 0)
+          CHECK(automatic < plain);  // it multiplies in rounds, and hides what travels
+        alike += automatic == plain;
+      };
+      against([](const auto& x, const auto& w) { return einsum<"ik,kj->ij", P<_, model>>(x, w); },
+              rows_gathered, rows_travel, zeros<Tensor<model, data>>(mesh, {s.n, s.k}),
+              zeros<Tensor<data, model>>(mesh, {s.k, s.columns}));
+      against(
+          [](const auto& x, const auto& w) { return einsum<"ik,kj->ij", P<model, data>>(x, w); },
+          sums_scattered, sums_travel, zeros<Tensor<_, model>>(mesh, {s.n, s.k}),
+          zeros<Tensor<model, data>>(mesh, {s.k, s.columns}));
+    }
+  CHECK(alike == 6);  // of ten, of which nothing hides
 }
 
 TEST_CASE("what processes along another axis have alike goes to a neighbour on the same line") {

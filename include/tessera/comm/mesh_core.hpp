@@ -124,6 +124,7 @@ class MeshCore : public detail::MeshAgreement {
     return last_kept_;
   }
   void let_go(std::uint64_t number) { kept_.erase(number); }
+  std::shared_ptr<const void> kept(std::uint64_t number) const { return kept_.at(number); }
 
   /// From watch_ends(true) on, ends() lists the addresses of the objects that have said by
   /// note_end() that they end; who reads the list empties it.

@@ -220,6 +220,18 @@ class Recorder {
     if (known != live_.end() && !known->second.storage.expired()) return known->second.tensor;
     if (known != live_.end())  // another storage has its address
       program_.tensor_to_change(known->second.tensor).last = program_.size() - 1;
+    // What is seen within a manual function takes no memory; what it is seen of does, as large.
+    const PartHome* const home = x.mesh()->attached<PartHome>();
+    if (storage && home != nullptr && home->own && storage->mesh() != x.mesh().get() &&
+        !live_.contains(storage->root()))
+      add(x, storage->root_owner(), storage->root(), made);
+    const int number = add(x, storage, storage.get(), made);
+    pins_.tell(storage, number);
+    return number;
+  }
+  /// Adds the tensor x, or the memory in which it is seen.
+  int add(const TensorCore& x, std::weak_ptr<const Storage> watched, const Storage* storage,
+          int made) {
     const std::uint64_t serial = storage ? storage->serial() : 0;
     ProgramTensor tensor{x.desc(), storage ? storage->charge() : 0,         made, made,
                          0,        storage != nullptr && storage->adopted()};
@@ -232,10 +244,9 @@ class Recorder {
       if (on.absent()) tensor.bytes = 0;
     }
     const int number = program_.add(tensor);
-    live_[storage.get()] = {storage, number};
-    pins_.tell(storage, number);
+    live_[storage] = {std::move(watched), number};
     if (!storage || storage->mesh() != mesh_)
-      elsewhere_.push_back(reinterpret_cast<std::uintptr_t>(storage.get()));
+      elsewhere_.push_back(reinterpret_cast<std::uintptr_t>(storage));
     return number;
   }
 

@@ -104,6 +104,12 @@ class Storage {
   bool adopted() const { return adopted_; }
   /// Returns the object that this one shares its memory with; itself where it has its own.
   const Storage* root() const { return root_; }
+  /// Returns the object whose memory this one has; null where it has its own.
+  std::shared_ptr<const Storage> root_owner() const {
+    if (root_ == this) return nullptr;
+    const auto of = std::static_pointer_cast<const Storage>(mesh_->kept(owner_));
+    return of.get() == root_ ? of : of->root_owner();
+  }
   const MeshCore* mesh() const { return mesh_.get(); }
   /// Returns the block's number among all blocks of its arena; 0 for adopted memory.
   std::uint64_t serial() const { return block_.serial; }
