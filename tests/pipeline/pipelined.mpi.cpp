@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "pipeline/manual_stages.hpp"
+#include "pipeline/nested_model.hpp"
 #include "pipeline/pipeline_case.hpp"
 #include "support/pmpi.hpp"
 #include "support/world.hpp"
@@ -90,4 +91,13 @@ TEST_CASE("pipeline: MPI sees the messages of the process's own list, and no oth
   CHECK((own.sent_bytes > 0) == (parts == 2 && sends));
   const std::string wrong = pipeline_peak(support::world(), c);
   CHECK_MESSAGE(wrong.empty(), wrong);
+}
+
+TEST_CASE("pipeline: the blog's nested patterns under MPI have the numbers of one process") {
+  namespace blog = nested_test::blog;
+  const int size = support::world()->size(), over_x = size % 2 == 0 ? 2 : 1;
+  const auto mesh = make_mesh<blog::Grid>(support::world(), over_x, size / over_x);
+  const double by =
+      nested_test::apart(blog::numbers_on(mesh, {}, blog::by_turns), blog::of_one_process({}));
+  CHECK(by <= 1e-12);
 }
