@@ -460,4 +460,25 @@ TEST_CASE("whole models") {
     (void)r.map({w, next}, "_,_");
     r.expect(dw, "d,_"), r.check();
   }
+  {  // A pipeline as a sharding: stages lie over the axis, and a shift moves their states on
+    Row r("KM9", MeshShape{4}, "l");
+    constexpr Index L = 4, T = 3, B = 16, M = 256;
+    const int w = r.arg({L, M, M}, "l,_,_"), in = r.arg({T, B, M}, "_,_,_");
+    const auto rows = [&](int x, Index begin, Index end, const char* given = nullptr) {
+      return r.run(ops::Slice{{{Slice{{begin, 0, 0}, {end, B, M}, {}}}}, {}}, {x}, given);
+    };
+    int s = r.arg({L, B, M});
+    r.expect(s, "l,_,_");
+    for (Index turn = 0; turn < T + L - 1; ++turn) {
+      const int next = rows(in, turn < T ? turn : T - 1, turn < T ? turn + 1 : T);
+      r.expect(next, "_,_,_");
+      const Slices before{std::nullopt, Slice{{0, 0, 0}, {L - 1, B, M}, {}}};
+      const int moved = r.run(ops::Concatenate{{0, before}, {}}, {next, s});
+      const int made = r.einsum("lbm,lmh->lbh", moved, w);
+      s = r.map({made});
+      for (const int t : {moved, made, s}) r.expect(t, "l,_,_");
+      if (turn >= L - 1) (void)rows(s, L - 1, L, "_,_,_");
+    }
+    r.check();
+  }
 }
