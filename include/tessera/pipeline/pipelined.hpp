@@ -101,11 +101,12 @@ template <class F, class Part> class Pipelined {
 
   const PipelineSchedule& schedule() const { return gradient_.schedule(); }
   /// Returns what the stages of the last call need: times are the same on all processes, bytes and
-  /// memory this one's. Throws UsageError before the first.
+  /// memory this one's; where micro-batches differ, those of the largest. Throws UsageError before
+  /// the first.
   const PipelineModel& model() const { return gradient_.model(); }
-  /// Returns the last call on paper: the times of simulate(model(), schedule()), and each part's
-  /// peak: what its arena holds at most beside what it held when the call began. Throws UsageError
-  /// before the first.
+  /// Returns the last call on paper: the times of simulate(model(), schedule()); and, to the byte,
+  /// what each part sends and receives, and its peak: what its arena holds at most beside what it
+  /// held when the call began. Throws UsageError before the first.
   PipelineRun planned() const { return gradient_.planned(); }
   /// Returns when the actions of the last call ran, on the first process of each part: to be
   /// compared with planned(), and drawn as that is; bytes and peaks are the planned ones. The

@@ -48,8 +48,8 @@ class PipelineRunner {
   TESSERA_FUNCTION PipelineRun measured() const;
   /// Returns the model of the last run's stages. Throws UsageError before the first.
   TESSERA_FUNCTION const PipelineModel& model() const;
-  /// Returns the last run on paper: simulate()'s times, and of each part the exact peak on its
-  /// process that stands there where this one does. Throws UsageError before the first.
+  /// Returns the last run on paper: simulate()'s times, and of each part the exact peak and bytes
+  /// on its process that stands there where this one does. Throws UsageError before the first.
   TESSERA_FUNCTION PipelineRun planned() const;
 
  private:

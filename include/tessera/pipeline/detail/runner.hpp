@@ -203,7 +203,18 @@ TESSERA_FUNCTION PipelineRun PipelineRunner::planned() const {
     round.micro_batches.push_back({&s.program, &s.cut, &known.outputs[m]});
   }
   const std::vector<Index> peaks = pipeline_peaks(round, schedule_, known.instructions);
-  for (std::size_t p = 0; p < peaks.size(); ++p) run.parts[p].peak_bytes = peaks[p];
+  for (std::size_t p = 0; p < peaks.size(); ++p) {
+    PipelinePart& part = run.parts[p];
+    part.peak_bytes = peaks[p];
+    part.sent_bytes = part.received_bytes = 0;  // of micro-batches as large as they are
+    for (const PipelineInstruction& i : known.instructions[p]) {
+      if (i.flow < 0) continue;
+      const auto m = static_cast<std::size_t>(i.micro_batch), f = static_cast<std::size_t>(i.flow);
+      const Index bytes = round.micro_batches[m].cut->model.flows[f].bytes;
+      if (i.kind == PipelineInstruction::Kind::send) part.sent_bytes += bytes;
+      if (i.kind == PipelineInstruction::Kind::receive) part.received_bytes += bytes;
+    }
+  }
   return run;
 }
 
