@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 1
 //
-// Lesson 10: will it scale? One process plays one of 8 to 1,024: it computes the blocks that would
-// be its own, and is alone, so that nothing is sent. What its work took, and what the calls between
-// take on a network that you describe, make the time of a step, before a job is queued. You will
-// see a training step of a Transformer on more and more processes, with as much work on each and
-// with the same work for all, on two networks, and which of its calls is waited for longest.
+// Lesson 10: will it scale? This process plays one of 8 to 1,024, without the others: it computes
+// the blocks that would be its own, and sends nothing. What its work took, and what the calls
+// between take on a network that you describe, make the time of a step, before a job is queued. You
+// will see a training step of a Transformer on more and more processes, with as much work on each
+// and with the same work for all, on two networks, and how long its operators take and wait.
 #include <utility>
 
 #include <tessera/comm/fake.hpp>
@@ -33,8 +33,9 @@ struct Word {
 
 /// Runs a training step of a Transformer as process 0 of rows x columns, and returns the trace of
 /// the shortest of some runs, since a computer does other work too. The first run makes the plans.
-Trace step_of(int rows, int columns, Index texts) {
-  const auto mesh = make_mesh<Grid>(fake_transport(rows * columns), rows, columns);
+Trace step_of(int rows, int columns, Index texts, const Machine& machine) {
+  const auto mesh = make_mesh<Grid>(fake_transport(rows * columns), sizes<Grid>(rows, columns),
+                                    {.machine = machine});
   Parameters<Grid> make(mesh, 1);
   auto model = Decoder<U>::like(
       make,
@@ -63,13 +64,14 @@ Trace step_of(int rows, int columns, Index texts) {
 void table(const char* title, bool more_texts) {
   fmt::print("{}\n  {:>6} {:>7} {:>12} {:>9} {:>17} {:>9}\n", title, "mesh", "texts", "full tree",
              "waiting", "a quarter of it", "waiting");
+  // A switch for 16 hosts and 8 of these below a second level, at 100 Gbit/s a link.
+  const NetworkLink link{.bytes_per_second = 12.5e9, .seconds = 1e-6};
+  const Network full_tree = Network::fat_tree({16, 8}, {1, 16}, link, 8),
+                thin_tree = Network::fat_tree({16, 8}, {1, 4}, link, 8);
   for (const int rows : {1, 4, 16, 64, 128}) {
     const Index texts = more_texts ? 2 * rows : 128;
-    const Trace trace = step_of(rows, 8, texts);
-    // A switch for 16 hosts and 8 of these below a second level, at 100 Gbit/s a link.
-    const NetworkLink link{.bytes_per_second = 12.5e9, .seconds = 1e-6};
-    const NetworkTimes full = simulate(trace, Network::fat_tree({16, 8}, {1, 16}, link, 8)),
-                       thin = simulate(trace, Network::fat_tree({16, 8}, {1, 4}, link, 8));
+    const Trace trace = step_of(rows, 8, texts, full_tree.machine());
+    const NetworkTimes full = simulate(trace, full_tree), thin = simulate(trace, thin_tree);
     fmt::print("  {:>6} {:>7} {:>9.2f} ms {:>7.0f} % {:>14.2f} ms {:>7.0f} %\n",
                fmt::format("{}x8", rows), texts, 1e3 * full.seconds,
                100 * full.exposed / full.seconds, 1e3 * thin.seconds,

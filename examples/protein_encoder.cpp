@@ -39,7 +39,7 @@ using support::Voice;
 template <class U>
 void plan(const ProcessMesh<Grid>& on, const Kind& kind, Index rows, Index length, bool finds,
           const Voice& say) {
-  const auto mesh = dry_mesh<Grid>(on.sizes(), on.process());
+  const auto mesh = dry_mesh(on);
   const Run<U> run(mesh, kind, finds, false);
   const ParameterTable table = parameter_table(run.model());
   if (on.dry()) say("\nThe parameters, of the first block alone\n{}", of_first_block(table));

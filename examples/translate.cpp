@@ -46,7 +46,7 @@ Texts texts_of(const Flags& flags) {
 template <class U>
 void plan(const ProcessMesh<Grid>& on, const Flags& flags, const Text& text, const Batches& batches,
           const Voice& say) {
-  const auto mesh = dry_mesh<Grid>(on.sizes(), on.process());
+  const auto mesh = dry_mesh(on);
   Trainer<U> trainer(mesh, flags, text);
   const ParameterTable table = parameter_table(trainer.weights());
   Batch batch = batches.at(1);

@@ -2,8 +2,8 @@
 // processes: 1 2
 // What a run takes, and what simulate(trace, network) foretells of it: each process traces the same
 // calls alone (comm/fake.hpp), where nothing is sent, and the calls between take what they take on
-// a network with the links that `calibrate` has measured; of the processes' medians that counts
-// which is longest. Beside it what simulate(program, network) says, whose work is by rates.
+// a network with the links that `calibrate` has measured; the longest of the processes' medians
+// counts. Beside it what simulate(program, network) says, whose work is by rates.
 // Operators, a layer and steps of training, single precision, on n x 1 and on 1 x n processes. A
 // figure needs a core for each.
 #include <algorithm>
@@ -40,7 +40,7 @@ using Body = std::function<void()>;
 /// Makes what is measured on a mesh.
 using Case = std::function<Body(const On&)>;
 
-/// Keeps a state for as long as what it does.
+/// Keeps a state alive with the function that uses it.
 template <class State, class F> Body with(State state, F f) {
   auto kept = std::make_shared<State>(std::move(state));
   return [kept, f] { f(*kept); };

@@ -21,7 +21,7 @@ namespace train_transformer {
 
 /// Returns all that one step does on this process, by a dry run.
 template <class U> Program plan_step(const Flags& flags, const ProcessMesh<Grid>& on) {
-  const auto mesh = dry_mesh<Grid>(on.sizes(), on.process());
+  const auto mesh = dry_mesh(on);
   Trainer<U> trainer(mesh, flags);
   const Sizes& n = flags.sizes;
   const Rows rows{std::vector<Id>(static_cast<std::size_t>(n.batch * n.context)),

@@ -34,7 +34,7 @@ struct PlannedStep {
 template <class U>
 PlannedStep plan_stages(const Flags& flags, const ProcessMesh<Staged>& on,
                         const PipelineSchedule& schedule) {
-  const auto mesh = dry_mesh<Staged>(on.sizes(), on.process());
+  const auto mesh = dry_mesh(on);
   StagedTrainer<U> trainer(mesh, flags, schedule);
   const Sizes& n = flags.sizes;
   const std::vector<Id> ids(static_cast<std::size_t>(n.batch * n.context));

@@ -73,9 +73,11 @@ TEST_CASE("the dry transport is any size and does nothing") {
   CHECK_THROWS_AS(dry_transport(0), UsageError);
 }
 
-TEST_CASE("a process that is alone receives what it sends, and of a sum its own part") {
+TEST_CASE("a process without the others receives what it sends, and of a sum its own part") {
   const auto transport = fake_transport(1024, 3);
   CHECK(!transport->dry());
+  CHECK(transport->alone());
+  CHECK(!dry_transport(2)->alone());
   CHECK(transport->name() == "fake");
   CHECK(transport->duplicate()->process() == 3);
   CHECK(transport->among({1, 3, 1023})->process() == 1);

@@ -12,9 +12,11 @@
 
 #include <tessera/comm/fake.hpp>
 #include <tessera/grad.hpp>
+#include <tessera/manual.hpp>
 #include <tessera/op/compile.hpp>
 #include <tessera/program/network/timing.hpp>
 #include <tessera/program/trace.hpp>
+#include <tessera/run/calibrate.hpp>
 #include <tessera/tessera.hpp>
 
 #include "op/trace_cases.hpp"
@@ -208,7 +210,7 @@ TEST_CASE("the traces of all processes are one file, and what cannot be is said 
   CHECK_THROWS_AS([&] { const Tracing tracing(dry); }(), UsageError);
 }
 
-TEST_CASE("a process that is alone runs what it would among others, and sends as much") {
+TEST_CASE("a process without the others runs what it would among them, and sends as much") {
   for (const int number : {0, 5, 1023}) {
     const auto run = [&](const ProcessMesh<Grid>& mesh) {
       const auto x = random_normal<Real<data, _>>(mesh, {70, 61}, 3);
@@ -265,7 +267,7 @@ TEST_CASE("a traced program takes its work's time, and its calls what the networ
   }
 }
 
-TEST_CASE("a trace that is none of one process, and calls that no plan has, are refused") {
+TEST_CASE("a trace of several processes, and one whose events fit no plan, are refused") {
   const auto network = Network::nodes(2, 2, {}, {});
   const Program program =
       plan([](const auto& x) { return sum(x); })(like<Real<data, _>>(8, 8), sizes<Grid>(2, 2));
@@ -281,6 +283,82 @@ TEST_CASE("a trace that is none of one process, and calls that no plan has, are 
   trace.events = {call, part};
   CHECK_THROWS_WITH_AS((void)simulate(trace, network), doctest::Contains("the trace has call 4 of"),
                        UsageError);
-  trace.events.erase(trace.events.begin());
+  call.kind = TraceKind::wait;
+  call.call = 0;
+  trace.events = {call, part};
+  CHECK_THROWS_WITH_AS((void)simulate(trace, network),
+                       doctest::Contains("the trace has a wait for call 0 of"), UsageError);
+  for (const int entry : {-1, program.size()}) {
+    part.entry = entry;
+    trace.events = {part};
+    CHECK_THROWS_WITH_AS((void)simulate(trace, network),
+                         doctest::Contains("the trace has an event of operator"), UsageError);
+  }
+  part.entry = 0;
+  trace.events = {part};
   CHECK(simulate(trace, network).seconds >= 0.005);
+}
+
+TEST_CASE("a call that is under way in a trace hides what runs meanwhile") {
+  const auto mesh = make_mesh<Grid>(fake_transport(4), 2, 2);
+  const auto x = random_normal<Real<data, model>>(mesh, {96, 96}, 1);
+  const auto y = random_normal<Real<_, _>>(mesh, {96, 96}, 2);
+  Tracing tracing(mesh);
+  auto moved = async([&] { return reshard<P<_, _>>(x); });
+  for (int i = 0; i < 4; ++i) (void)einsum<"ij,jk->ik">(y, y);
+  (void)moved.wait();
+  const Trace trace = tracing.take();
+  double work = 0;
+  for (const TraceEvent& e : trace.events)
+    if (e.communicates()) work -= 1e-9 * static_cast<double>(e.time());
+  work += 1e-9 * static_cast<double>(trace.events.back().end);
+  const double alone =
+      simulate(trace.program, Network::nodes(1, 4, {1e9, 1e-9}, {}), {.computes = false}).seconds;
+  // Links so fast that the call ends before the products do, and so slow that it does not.
+  const NetworkTimes hidden = simulate(trace, Network::nodes(1, 4, {1e12, 1e-9}, {}));
+  CHECK(hidden.exposed == doctest::Approx(0));
+  CHECK(hidden.seconds == doctest::Approx(work).epsilon(1e-6));
+  const double slow = 1e9 * alone / (10 * work);  // the call takes ten times as long as the work
+  const NetworkTimes waits = simulate(trace, Network::nodes(1, 4, {slow, 1e-9}, {}));
+  CHECK(waits.exposed > 8 * work);
+  CHECK(waits.seconds < waits.exposed + work + 1e-9);
+  CHECK(waits.seconds < 11 * work);
+}
+
+TEST_CASE("a trace of a mesh whose parts have worked is refused, and its program has them") {
+  const auto mesh = make_mesh<Grid>(fake_transport(4), 2, 2);
+  const auto x = random_normal<Real<data, model>>(mesh, {8, 8}, 1);
+  const auto f = [&] {
+    return manual<model>([](const auto& xs) { return all_reduce_over<model>(xs + xs); })(x);
+  };
+  Recording recording(mesh);
+  (void)f();
+  CHECK(recording.take().own_payload_bytes() > 0);
+  Tracing tracing(mesh);
+  (void)f();
+  const Trace trace = tracing.take();
+  CHECK(trace.left_out == 1);
+  CHECK_THROWS_WITH_AS((void)simulate(trace, Network::nodes(1, 4, {}, {})),
+                       doctest::Contains("has left out 1 operators on parts of its mesh"),
+                       UsageError);
+}
+
+TEST_CASE(
+    "a process without the others checks nothing with them, and writes and measures nothing") {
+  for (const Check check : {Check::normal, Check::communicating, Check::heavy}) {
+    MeshOptions options;
+    options.check = check;
+    options.find = Find::nan;
+    const auto mesh = make_mesh<Grid>(fake_transport(6, 4), sizes<Grid>(3, 2), options);
+    const auto x = random_normal<Real<data, model>>(mesh, {7, 5}, 1);
+    (void)roll<0>(x + x, 1);
+    (void)tessera::sort<"ab", 'a'>(x);
+    CHECK_THROWS_WITH_AS(write_npy(x, "never.npy"),
+                         doctest::Contains("on a fake mesh, where this process is alone"),
+                         UsageError);
+    CHECK(!std::filesystem::exists("never.npy"));
+    CHECK_THROWS_WITH_AS((void)calibrate(mesh), doctest::Contains("alone on a fake transport"),
+                         UsageError);
+    CHECK(mesh.core()->gather_facts({7}, {}) == std::vector<std::int64_t>(6, 7));
+  }
 }

@@ -508,7 +508,10 @@ TEST_CASE("the links of a machine are those of a network of nodes") {
   CHECK(six.inside().bytes_per_second == doctest::Approx(1e9));
   CHECK(six.inside().seconds == doctest::Approx(5e-7));
   CHECK(six.link(0).bytes_per_second == doctest::Approx(4 * 1024e12 / 800'000));
-  CHECK(six.link(0).seconds == doctest::Approx(2e-6));
+  CHECK(six.link(0).seconds == doctest::Approx(1e-6));  // a way has two links
+  detail::LinkUse use(six);
+  CHECK(detail::SharedLinks(six).times_of({{0, 4, 1}}, use)[0] ==
+        doctest::Approx(1e-12 * static_cast<double>(machine.transfer(1, 1, Level::network))));
   machine.processes_per_node = 0;
   CHECK(Network::nodes(machine, 6).hosts() == 1);
   CHECK(Network::nodes(machine, 6).processes() == 6);
@@ -522,7 +525,7 @@ TEST_CASE("a network's machine has its slowest links, which the processes of a h
   CHECK(machine.processes_per_node == 8);
   CHECK(machine.message_ps == 100'000);
   CHECK(machine.payload_ps_per_kib == 204'800);
-  CHECK(machine.network_message_ps == 2'000'000);
+  CHECK(machine.network_message_ps == 8'000'000);  // over both levels, up and down
   CHECK(machine.network_payload_ps_per_kib == 8 * 1'024'000);
   const Machine given{.message_ps = 500'000, .processes_per_node = 4};
   CHECK(Network::nodes(given, 16).machine(given) == given);

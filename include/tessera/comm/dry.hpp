@@ -80,15 +80,14 @@ class DryTransport : public Transport {
   bool absent_;
 };
 
-}  // namespace detail
-
-namespace detail {
 inline void require_process(const char* kind, int size, int process, Where where) {
   if (size < 1 || process < 0 || process >= size)
-    throw UsageError("a " + std::string(kind) + " transport was asked for process " +
-                         std::to_string(process) + " of " + std::to_string(size) +
-                         "; processes are numbered from 0",
-                     where);
+    throw UsageError(
+        "a " + std::string(kind) + " transport was asked for process " + std::to_string(process) +
+            " of " + std::to_string(size) +
+            "; give a number from 0 to one less than the processes, of which there is at "
+            "least one",
+        where);
 }
 }  // namespace detail
 

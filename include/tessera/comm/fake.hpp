@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The transport of one process of many that is alone: it computes its own blocks, and what the
-/// others would send it takes from what it sends itself. So one core measures how long a process of
-/// a thousand works.
+/// The transport of one process of many without the others: it computes its own blocks, and takes
+/// what it sends for what it would receive. So one core measures how long a process of a thousand
+/// works.
 ///
 ///     const auto mesh = make_mesh<Grid>(fake_transport(1024, 17), 64, 16);   // process 17 of 1024
 ///     Tracing tracing(mesh);
@@ -12,7 +12,8 @@
 ///
 /// Laws: no call waits. Elements that are received are some of those that this process sends in the
 /// call, again and again where it sends fewer, and zeros where it sends none; a reduction gives
-/// this process's own part. So numbers are no results, but indices stay in range. Source: the fake
+/// this process's own part. So numbers mean nothing, but indices stay in range. What processes say
+/// of themselves is what this one says; files of all processes are not written. Source: the fake
 /// process group of PyTorch's distributed tests, whose collectives touch no buffers.
 #include <algorithm>
 #include <cstddef>
@@ -47,8 +48,8 @@ class FakeGroup final : public Group {
   }
 
  private:
-  /// Returns what this process sends that stands for what it receives as `piece`: what it sends to
-  /// the same member, or a part of its own sum, else the first; null: it sends nothing.
+  /// Returns the piece that is received in place of `piece`: what this process sends to the same
+  /// member, in a reduction its own part, else the first that it sends; null: it sends nothing.
   const Piece* source(const Call& call, const Piece& piece) const {
     const int member = reduces(call.kind) ? own_ : piece.peer;
     const Piece* first = nullptr;
@@ -75,6 +76,7 @@ class FakeTransport final : public DryTransport {
   using DryTransport::DryTransport;
   std::string name() const override { return "fake"; }
   bool dry() const override { return false; }
+  bool alone() const override { return true; }
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t) override {
     return std::make_shared<FakeGroup>(own_among(members), static_cast<int>(members.size()));
   }
@@ -88,7 +90,7 @@ class FakeTransport final : public DryTransport {
 
 }  // namespace detail
 
-/// Returns the transport of process `process` of `size`, which is alone. Communication: none.
+/// Returns the transport of process `process` of `size`, without the others. Communication: none.
 /// Throws UsageError when there is no such process.
 inline std::shared_ptr<Transport> fake_transport(int size, int process = 0,
                                                  Where where = Where::here()) {

@@ -75,7 +75,7 @@ class MeshAgreement : public MeshIdentity {
   /// Compares at any level of checks, as agree() does.
   template <class D> void always_agree(std::uint64_t digest, D&& description, Where where) {
     require_usable(where);
-    if (dry_ || shape_.processes() == 1) return;
+    if (by_itself()) return;
     const detail::Publish publish = in_call("", where, "comparison of operators", "the mesh");
     guarded({}, where, [&] {
       if (detail::all_equal(*control_, digest)) return;
@@ -90,12 +90,13 @@ class MeshAgreement : public MeshIdentity {
 
   /// Returns the numbers given by every process, in the order of the processes in the mesh: small
   /// facts that all must know before they can decide alike. All processes give equally many.
-  /// Communication: one all-gather of them, in no ledger; none on a dry mesh, where this process's
-  /// numbers stand for all. Collective over: all processes of the mesh. Throws CommunicationError.
+  /// Communication: one all-gather of them, in no ledger; none on a dry mesh, or a fake one,
+  /// where this process's numbers stand for all. Collective over: all processes of the mesh. Throws
+  /// CommunicationError.
   std::vector<std::int64_t> gather_facts(const std::vector<std::int64_t>& own, Where where) {
     require_usable(where);
     std::vector<std::int64_t> all;
-    if (dry_ || shape_.processes() == 1) {
+    if (by_itself()) {
       for (int p = 0; p < shape_.processes(); ++p) all.insert(all.end(), own.begin(), own.end());
       return all;
     }
@@ -109,7 +110,7 @@ class MeshAgreement : public MeshIdentity {
   /// integer, in no ledger. Collective over: all processes of the mesh. Throws CommunicationError.
   std::int64_t least(std::int64_t own, Where where) {
     require_usable(where);
-    if (dry_ || shape_.processes() == 1) return own;
+    if (by_itself()) return own;
     begin_exchange("an exchange of facts", where);
     const detail::Publish publish = in_call("", where, "an exchange of facts", "the mesh");
     guarded({}, where, [&] {
@@ -123,7 +124,7 @@ class MeshAgreement : public MeshIdentity {
   /// processes of the mesh. Throws CommunicationError.
   void sum_facts(std::vector<std::uint64_t>& numbers, Where where) {
     require_usable(where);
-    if (dry_ || shape_.processes() == 1) return;
+    if (by_itself()) return;
     begin_exchange("an exchange of facts", where);
     const detail::Publish publish = in_call("", where, "an exchange of facts", "the mesh");
     guarded({}, where, [&] {
@@ -181,11 +182,14 @@ class MeshAgreement : public MeshIdentity {
         control_(
             transport_->group(detail::all_members(transport_->size()), detail::control_purpose)) {
     dry_ = transport_->dry();
+    alone_ = transport_->alone();
     absent_ = transport_->absent();
     process_ = transport_->process();
   }
   ~MeshAgreement() = default;
 
+  /// Returns whether no other process exists to compare anything with.
+  bool by_itself() const { return dry_ || alone_ || shape_.processes() == 1; }
   /// While the result lives, the blackboard shows that this process is in a call.
   detail::Publish in_call(std::string_view label, Where where, std::string_view kind,
                           std::string_view over) const {

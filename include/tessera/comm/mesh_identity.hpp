@@ -34,6 +34,8 @@ class MeshIdentity {
   bool strict() const { return options_.strict; }
   Check check() const { return options_.check; }
   bool dry() const { return dry_; }
+  /// Returns whether this process computes alone: its transport is a fake (comm/fake.hpp).
+  bool alone() const { return alone_; }
   /// Returns whether this process is none of the mesh's: it is dry here, and its ledger is empty.
   bool absent() const { return absent_; }
 
@@ -61,6 +63,7 @@ class MeshIdentity {
   AxisNames names_;
   MeshOptions options_;
   bool dry_ = false;
+  bool alone_ = false;
   bool absent_ = false;
   int process_ = 0;
   std::vector<int> processes_;

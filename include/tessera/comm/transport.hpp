@@ -8,8 +8,8 @@
 ///     auto group = transport->group({0, 2}, key);      // on processes 0 and 2
 ///     group->run(call, send, receive);                 // returns when done
 ///
-/// Laws: a transport computes what the call says and nothing else; integers, and all exchanges of
-/// data, give the same results on every transport.
+/// Laws: between processes a transport computes what the call says and nothing else; integers, and
+/// all exchanges of data, give the same results on both.
 #include <climits>
 #include <cstdint>
 #include <map>
@@ -191,6 +191,9 @@ class Transport {
   virtual int size() const = 0;
   /// Returns whether nothing is sent and no tensor has memory.
   virtual bool dry() const { return false; }
+  /// Returns whether it computes, and the other processes do not exist: what they would say of
+  /// themselves is what this process says (comm/fake.hpp).
+  virtual bool alone() const { return false; }
   /// Returns whether this process is none of its processes, and only plans what they do.
   virtual bool absent() const { return false; }
   virtual const TransportSettings& settings() const = 0;

@@ -50,11 +50,12 @@ inline std::vector<Box> agree_on_boxes(MeshCore& mesh, const TensorDesc& desc,
                                        const Irregular& irregular, Index given, CallSite site) {
   const bool own = irregular.declared == Irregular::Declared::own;
   const int processes = mesh.shape().processes();
-  if (own && mesh.dry())
-    throw UsageError(std::string(site.label) +
-                         ": on a dry mesh nobody else declares a box; give the boxes of all "
-                         "processes, or cuts",
-                     site.where);
+  if (own && (mesh.dry() || mesh.alone()))
+    throw UsageError(
+        std::string(site.label) +
+            ": on a dry or fake mesh nobody else declares a box; give the boxes of all "
+            "processes, or cuts",
+        site.where);
   std::vector<Box> boxes = irregular.all;
   const std::string complaint = complaint_of([&] {
     if (irregular.declared == Irregular::Declared::cuts)
@@ -97,7 +98,7 @@ inline std::vector<Box> agree_on_boxes(MeshCore& mesh, const TensorDesc& desc,
       boxes.push_back(box);
     }
   }
-  if (mesh.dry()) return boxes;
+  if (mesh.dry() || mesh.alone()) return boxes;
   for (int p = 0; p < processes && p < static_cast<int>(boxes.size()); ++p)
     if (const Box& box = boxes[static_cast<std::size_t>(p)]; fact(p, 1) != box.size())
       fail("process " + std::to_string(p) + " declares " + to_string(box) + ", " +

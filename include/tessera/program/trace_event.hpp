@@ -48,6 +48,8 @@ class TraceSink {
   virtual std::int64_t now() const = 0;
   /// Takes an event whose operator has the number that Recorder::begin() returned.
   virtual void add(const TraceEvent& event) = 0;
+  /// Counts an operator on a part of the mesh, which a trace of the whole mesh leaves out.
+  virtual void leave_out() = 0;
 
  protected:
   ~TraceSink() = default;

@@ -33,7 +33,7 @@ template <class = void> struct Measurement {
 /// messages within nodes and between them are measured separately. Kinds of messages that do not
 /// occur on the mesh keep their default prices. Takes about a tenth of a second. Communication:
 /// about 20 MiB of all-gathers, 70 MiB around a ring. Collective over the mesh. Throws UsageError
-/// on a dry mesh.
+/// on a dry mesh, or a fake one.
 template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = Where::here()) {
   return detail::Measurement<>::of(mesh.core(), where);
 }

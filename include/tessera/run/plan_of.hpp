@@ -34,13 +34,9 @@ inline constexpr bool is_mesh_argument =
 template <class M> ProcessMesh<M> dry_mesh_of(MeshSizes<M> mesh_sizes, int process) {
   return dry_mesh<M>(mesh_sizes, process < 0 ? 0 : process);
 }
-/// or like this one, which may be a real one: with its sizes, machine model, limits and process.
+/// or like this one, which may be a real one.
 template <class M> ProcessMesh<M> dry_mesh_of(const ProcessMesh<M>& like, int process) {
-  MeshOptions options;
-  options.machine = like.core()->machine();
-  options.workspace_limit = like.core()->workspace_limit();
-  options.narrow_parts = like.core()->options().narrow_parts;
-  return dry_mesh<M>(like.sizes(), process < 0 ? like.process() : process, options);
+  return dry_mesh(like, process);
 }
 
 /// Returns the substitute for an argument in a dry run: a dry tensor for a Like, dry tensors for

@@ -39,6 +39,8 @@ class TraceEvents final : public TraceSink {
     events_.back().process = process_;
     events_.back().lane = lane().number();
   }
+  void leave_out() override { ++left_out_; }
+  int left_out() const { return left_out_; }
   std::vector<TraceEvent> take() { return std::exchange(events_, {}); }
 
  private:
@@ -46,6 +48,7 @@ class TraceEvents final : public TraceSink {
   int first_;
   std::chrono::steady_clock::time_point zero_;
   std::vector<TraceEvent> events_;
+  int left_out_ = 0;
 };
 
 /// Returns where a mesh lies that is a part of another.
@@ -83,7 +86,7 @@ class Tracing {
   /// Throws UsageError when it has been called before.
   Trace take(Where where = Where::here()) {
     Program program = recording_.take(where);
-    return {std::move(program), events_.take(), {}, part_};
+    return {std::move(program), events_.take(), {}, part_, events_.left_out()};
   }
 
  private:

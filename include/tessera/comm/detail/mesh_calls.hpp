@@ -69,10 +69,10 @@ TESSERA_FUNCTION detail::GroupEntry& MeshCore::entry(AxisGroup axes, Where where
 template <class Make>
 void MeshCore::make_call(const Call& call, std::string_view label, Where where, const Make& make) {
   // A call that a process makes by itself cannot wait for a group to be made.
-  const bool alone = call.channel > 0;
+  const bool one_sided = call.channel > 0;
   detail::GroupEntry own;
-  if (alone) own = {call.group, control_, nullptr, group_text(call.group)};
-  detail::GroupEntry& over = alone ? own : entry(call.group, where);
+  if (one_sided) own = {call.group, control_, nullptr, group_text(call.group)};
+  detail::GroupEntry& over = one_sided ? own : entry(call.group, where);
   detail::Group& members = *over.group;
   if (options_.check >= Check::light &&
       (call.own != members.own() || call.members != members.size()))
@@ -88,7 +88,7 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
   const detail::ToolRegion region(
       [&] { return "tessera::" + std::string(name_of(call.kind)) + " over " + over.over; });
   guarded(label, where, [&] {
-    if (options_.check >= Check::heavy && !alone) {
+    if (options_.check >= Check::heavy && !one_sided && !alone()) {
       if (over.control == nullptr)
         over.control = detail::make_group(*transport_, shape_, coordinates_, over.axes,
                                           detail::control_purpose);

@@ -126,6 +126,12 @@ class FileOfAll {
   /// few integers, in no ledger, as in the functions below. Collective over the mesh.
   FileOfAll(MeshCore& mesh, const std::string& path, const NewFile& made, CallSite site)
       : mesh_(mesh) {
+    if (mesh.alone())
+      throw UsageError(std::string(site.label) +
+                           ": a file is to be written, and on a fake mesh, "
+                           "where this process is alone, its parts of other processes would be "
+                           "missing; write from a mesh of processes",
+                       site.where);
     const bool first = mesh.process() == 0;
     all(site, [&] {
       part_.take_name(path);

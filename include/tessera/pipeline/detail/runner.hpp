@@ -220,9 +220,11 @@ TESSERA_FUNCTION PipelineRun PipelineRunner::planned() const {
 
 TESSERA_FUNCTION PipelineRun PipelineRunner::measured() const {
   (void)model();
-  if (whole_->dry())
-    throw UsageError("a pipeline on a dry mesh is asked when its actions ran; simulate its model",
-                     where_);
+  if (whole_->dry() || whole_->alone())
+    throw UsageError(
+        "a pipeline on a dry or fake mesh is asked when its actions ran, and other "
+        "parts do not exist there; simulate its model",
+        where_);
   std::vector<std::uint64_t> times;  // of all parts' actions, one after the other
   for (int p = 0; p < schedule_.parts(); ++p)
     for (std::size_t i = 0; i < schedule_.lists[static_cast<std::size_t>(p)].size(); ++i) {

@@ -59,9 +59,10 @@ class Network {
   /// numbers below 1, and for links that nothing goes through.
   TESSERA_FUNCTION static Network nodes(int hosts, int processes_per_host,
                                         const NetworkLink& inside, const NetworkLink& outside);
-  /// Returns the same with the links of a machine, as `calibrate` or a file has them, for at least
-  /// so many processes: machine.processes_per_node on a host (0: all), whose link carries at once
-  /// what each of these sends. Throws UsageError for no processes.
+  /// Returns such hosts with the links of a machine, as `calibrate` or a file has them, for at
+  /// least so many processes: machine.processes_per_node on a host (0: all). The link of a host is
+  /// as fast as all its processes together send, and a message between hosts takes the machine's
+  /// latency on its two links together. Throws UsageError for no processes.
   TESSERA_FUNCTION static Network nodes(const Machine& machine, int processes);
   /// Returns a dragonfly, whose links between groups hang on the first chassis: in group g the
   /// router g' is linked with router g of group g'. A message goes the minimal way: to the router
@@ -75,8 +76,9 @@ class Network {
                                             const NetworkLink& inside = {50e9, 1e-7});
 
   /// Returns the machine with the messages of this network, so that plans and choices are priced
-  /// for it: between hosts those of its slowest link, which the processes of a host share, as if no
-  /// other host used it; all else is `machine`'s. Communication: none.
+  /// for it: between hosts they take the latency of the longest way from the first host, and the
+  /// rate of the slowest link, which the processes of a host share, as if no other host used it.
+  /// All else is `machine`'s. Communication: none.
   TESSERA_FUNCTION Machine machine(const Machine& machine = {}) const;
 
   int hosts() const { return hosts_; }

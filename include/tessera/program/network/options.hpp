@@ -18,8 +18,9 @@ enum class CollectiveWays {
 };
 
 struct NetworkOptions {
-  /// Whether work on a process takes time. A step takes what its plan says; copies and the products
-  /// of a loop are priced by `machine`. Else the result is communication alone.
+  /// Whether work on a process takes time: of a trace the time that it took; else a step takes what
+  /// its plan says, and copies and the products of a loop are priced by `machine`. If not, the
+  /// result is communication alone.
   bool computes = true;
   /// The machine that the plans were made for. Its `order` says how the mesh lies on the places.
   Machine machine = {};

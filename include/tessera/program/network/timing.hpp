@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How long a Program takes on a network: every process's work by the machine's rates, and every
-/// call as the messages that it is made of, which share links with those of other processes.
+/// How long a Program takes on a network: every process's work by the machine's rates, or by a
+/// trace, and every call as the messages that it is made of, which share links with those of other
+/// processes.
 ///
 ///     const NetworkTimes t = simulate(program, Network::torus({16, 16, 16}, {}));
 ///     t.seconds;   t.exposed;   t.busiest
 ///     std::string text = explain(t);
-///     simulate(trace, Network::torus({16, 16, 16}, {}));      // with work as long as it took a run
+///     simulate(trace, Network::torus({16, 16, 16}, {}));      // each operator's work takes its time in a run
 ///
 /// An operator on a part of the mesh takes time on the part's processes alone; in a manual function
 /// all parts carry it out at once.
 ///
-/// Laws: the times do not depend on the process whose Program it is; communication that is hidden
-/// by other operators costs no time. Assumes that all groups of a call set out together, that the
-/// rounds of a call follow one another, and that the calls of a process do, too, even where several
-/// are under way.
+/// Laws: the times do not depend on the process whose Program it is, those of a trace on its work;
+/// communication that is hidden by other operators costs no time. Assumes that all groups of a call
+/// set out together, that the rounds of a call follow one another, and that the calls of a process
+/// do, too, even where several are under way.
 #include <string>
 #include <vector>
 
@@ -51,11 +52,14 @@ struct NetworkTimes {
 TESSERA_FUNCTION NetworkTimes simulate(const Program& program, const Network& network,
                                        const NetworkOptions& options = {});
 
-/// Returns the times of a trace's Program where the traced process's work on operators, and between
-/// them, takes as long as it took, and that of every other process the same. Operators of which the
-/// trace has nothing, such as those on parts of the mesh, take what their plans say. Trace a call
-/// that has run before, so that nothing is planned in it. Communication: none. Throws UsageError as
-/// above, and for a trace of several processes.
+/// Returns the times of a trace's Program where the traced process's work on operators, and what it
+/// did between them, takes the time that it took, and that of every other process the same; in the
+/// trace's order, so that a call hides what ran while it was under way. Operators of which the
+/// trace has nothing take what their plans say. A part's trace is simulated as if its processes
+/// took the first places. Trace a call that has run before, so that nothing is planned in it; time
+/// between operators holds waits for others, where processes exchange facts. Communication: none.
+/// Throws UsageError as above, for a trace of several processes, and for one that has left out
+/// operators on parts of the mesh.
 TESSERA_FUNCTION NetworkTimes simulate(const Trace& trace, const Network& network,
                                        const NetworkOptions& options = {});
 

@@ -155,6 +155,11 @@ Machine Measurement<Any>::of(const std::shared_ptr<MeshCore>& core, Where where)
     throw UsageError(
         "calibrate: the mesh is dry, there is nothing to measure; calibrate a mesh of processes",
         where);
+  if (core->alone())
+    throw UsageError(
+        "calibrate: this process is alone on a fake transport, where nothing is sent; calibrate a "
+        "mesh of processes, and give the fake one its machine",
+        where);
   use_element<float>();
   use_element<double>();
   use_element<std::int64_t>();

@@ -24,7 +24,8 @@ class RecordedOperator {
     visit_around(mesh, [&](MeshCore& on) {
       if (on.attached<Recorder>() == nullptr) return;
       Recorder& recorder = on.attachment<Recorder>();
-      if (!recorder.on() || (&on != &mesh && recorder.traced() != nullptr)) return;
+      if (!recorder.on()) return;
+      if (&on != &mesh && recorder.traced() != nullptr) return recorder.traced()->leave_out();
       ProgramEntry entry{prepared.plan, std::string(site.label), site.where};
       entry.operation = prepared.operation;
       entry.contract = contract_at(mesh, site);

@@ -71,29 +71,38 @@ TESSERA_FUNCTION Network Network::nodes(const Machine& machine, int processes) {
   const int per_host = machine.processes_per_node > 0 && machine.processes_per_node < processes
                            ? static_cast<int>(machine.processes_per_node)
                            : std::max(processes, 1);
-  const auto link = [](std::int64_t message_ps, std::int64_t payload_ps_per_kib, int senders) {
+  const auto link = [](double message_ps, std::int64_t payload_ps_per_kib, int senders) {
     return NetworkLink{1024e12 / static_cast<double>(payload_ps_per_kib) * senders,
-                       1e-12 * static_cast<double>(message_ps)};
+                       1e-12 * message_ps};
   };
+  const auto inside = static_cast<double>(machine.message_ps),
+             outside = static_cast<double>(machine.network_message_ps);
   return nodes(processes < 1 ? 0 : (processes - 1) / per_host + 1, per_host,
-               link(machine.message_ps, machine.payload_ps_per_kib, 1),
-               link(machine.network_message_ps, machine.network_payload_ps_per_kib, per_host));
+               link(inside, machine.payload_ps_per_kib, 1),
+               link(outside / 2, machine.network_payload_ps_per_kib, per_host));  // a way has two
 }
 
 TESSERA_FUNCTION Machine Network::machine(const Machine& machine) const {
   const auto picoseconds = [](double seconds) {
     return static_cast<std::int64_t>(std::clamp(1e12 * seconds + 0.5, 1.0, 9e18));
   };
-  NetworkLink slowest = links_.empty() ? inside_ : links_[0];
-  for (const NetworkLink& link : links_) {
-    slowest.bytes_per_second = std::min(slowest.bytes_per_second, link.bytes_per_second);
-    slowest.seconds = std::max(slowest.seconds, link.seconds);
+  // Of the ways from one host, which stand for all of a network that looks alike from every host.
+  double longest = 0;
+  std::vector<int> way;
+  for (int to = 1; to < hosts_; to += hosts_ / 65536 + 1) {
+    way.clear();
+    add_route(0, to, way);
+    double seconds = 0;
+    for (const int l : way) seconds += link(l).seconds;
+    longest = std::max(longest, seconds);
   }
+  double slowest = hosts_ > 1 ? link_.bytes_per_second : inside_.bytes_per_second;
+  for (const NetworkLink& link : links_) slowest = std::min(slowest, link.bytes_per_second);
   Machine own = machine;
   own.message_ps = picoseconds(inside_.seconds);
   own.payload_ps_per_kib = picoseconds(1024 / inside_.bytes_per_second);
-  own.network_message_ps = picoseconds(slowest.seconds);
-  own.network_payload_ps_per_kib = picoseconds(1024 * per_host_ / slowest.bytes_per_second);
+  own.network_message_ps = picoseconds(longest);
+  own.network_payload_ps_per_kib = picoseconds(1024 * per_host_ / slowest);
   own.processes_per_node = per_host_;
   return own;
 }

@@ -93,7 +93,7 @@ class PlanTimer {
   /// carry when the plan runs `runs` times.
   TimedPlan time(const Plan& any, const std::vector<int>& places, double runs, LinkUse& use) {
     TimedPlan timed;
-    Plan plan = on_process(any, 0);       // no block is larger than process 0's
+    Plan plan = on_process(any, 0);       // whose blocks are largest, but for boxes of one's choice
     std::vector<CallsTogether> meetings;  // in the order of the calls
     for (plan.process = 0; plan.process < plan.mesh.processes(); ++plan.process) {
       Instructions list = instructions_of(plan);

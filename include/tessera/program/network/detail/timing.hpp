@@ -26,22 +26,27 @@
 namespace tessera {
 namespace detail {
 
-/// What a process did for each operator of its trace, in order: work, which took what it took, and
-/// calls. What it did between operators is work of the next one.
+/// What a process did in its trace, in order: for one operator after another work, which took what
+/// it took, and calls. An operator that lets others run meanwhile comes again. What the process did
+/// between operators is work of the next one.
 class TracedWork {
  public:
+  struct Segment {
+    int entry = 0;  ///< the operator, in the trace's Program
+    std::vector<TimedAction> actions;
+  };
+
   TracedWork() = default;
-  TracedWork(const Trace& trace, bool computes)
-      : actions_(static_cast<std::size_t>(trace.program.size())), known_(actions_.size()) {
-    std::int64_t end = 0, within = 0;  // of the part before; of what is in the part
+  TracedWork(const Trace& trace, bool computes) {
+    if (trace.left_out > 0)
+      throw UsageError("simulate: the trace has left out " + std::to_string(trace.left_out) +
+                       " operators on parts of its mesh; give the program as a Recording of the "
+                       "mesh takes it, which has them, or a trace of a part");
+    std::vector<bool> known(static_cast<std::size_t>(trace.program.size()));
+    std::int64_t end = 0, within = 0;  // of the segment before; of what is in this one
     std::vector<TimedAction> actions;
     for (const TraceEvent& event : trace.events) {
-      if (event.process != trace.events.front().process)
-        throw UsageError("simulate: the trace has events of the processes " +
-                         std::to_string(trace.events.front().process) + " and " +
-                         std::to_string(event.process) +
-                         ", so it is foretold by plans, or of several runs; give the trace of one "
-                         "process of a run, or the program");
+      require(event, trace);
       if (event.kind != TraceKind::part) {
         within += event.time();
         if (event.communicates())
@@ -51,24 +56,36 @@ class TracedWork {
         continue;
       }
       const auto at = static_cast<std::size_t>(event.entry);
-      if (!known_[at]) known_[at] = true, ++operators_;
-      if (computes)  // what no event within the part has, and the time before it
-        actions_[at].push_back(
+      if (!known[at]) known[at] = true, ++operators_;
+      Segment segment{event.entry, {}};
+      if (computes)  // what no event within the segment has, and the time before it
+        segment.actions.push_back(
             {TimedAction::Kind::work, seconds(event.time() - within + event.begin - end), -1});
-      actions_[at].insert(actions_[at].end(), actions.begin(), actions.end());
+      segment.actions.insert(segment.actions.end(), actions.begin(), actions.end());
+      segments_.push_back(std::move(segment));
       actions.clear();
       within = 0;
       end = event.end;
     }
   }
-  /// Returns what was done for an operator; null where the trace has nothing of it.
-  const std::vector<TimedAction>* of(int entry) const {
-    const auto at = static_cast<std::size_t>(entry);
-    return at < known_.size() && known_[at] ? &actions_[at] : nullptr;
-  }
+  const std::vector<Segment>& segments() const { return segments_; }
+  /// Returns how many operators the trace has something of.
   int operators() const { return operators_; }
 
  private:
+  static void require(const TraceEvent& event, const Trace& trace) {
+    if (event.process != trace.events.front().process)
+      throw UsageError("simulate: the trace has events of the processes " +
+                       std::to_string(trace.events.front().process) + " and " +
+                       std::to_string(event.process) +
+                       ", so it is foretold by plans, or of several runs; give the trace of one "
+                       "process of a run, or the program");
+    if (event.entry < 0 || event.entry >= trace.program.size())
+      throw UsageError("simulate: the trace has an event of operator " +
+                       std::to_string(event.entry) + ", and its program has " +
+                       std::to_string(trace.program.size()) +
+                       "; give a trace as Tracing has taken it");
+  }
   static double seconds(std::int64_t nanoseconds) {
     return 1e-9 * static_cast<double>(nanoseconds);
   }
@@ -78,8 +95,7 @@ class TracedWork {
                                       : TimedAction::Kind::wait;
   }
 
-  std::vector<std::vector<TimedAction>> actions_;
-  std::vector<bool> known_;
+  std::vector<Segment> segments_;
   int operators_ = 0;
 };
 
@@ -91,6 +107,7 @@ class NetworkRun {
       : program_(program),
         network_(network),
         traced_(std::move(traced)),
+        traced_of_(static_cast<std::size_t>(program.size())),
         timer_(network, options, program.mesh.processes()),
         clocks_(static_cast<std::size_t>(program.mesh.processes())),
         waited_(clocks_.size()),
@@ -110,25 +127,23 @@ class NetworkRun {
       places_.push_back(device(options.machine.order, program.mesh, program.mesh.coordinates(p)));
     for (const ProgramPart& part : program.parts()) places_of_parts_.push_back(places_of(part));
     for (const ProgramEntry& entry : program.entries()) ++known_[key(entry)].runs;
+    for (const TracedWork::Segment& segment : traced_.segments())
+      traced_of_[static_cast<std::size_t>(segment.entry)] = true;
   }
 
   NetworkTimes take() {
     NetworkTimes times;
-    for (int i = 0; i < program_.size(); ++i) {
-      const ProgramEntry& entry = program_.entry(i);
-      const double before = latest(), exposed = least_waited();
-      if (entry.meanwhile > 0) {  // it ends after as many others
-        std::vector<double> ends = clocks_;
-        run(i, ends, nullptr);
-        under_way_[i + entry.meanwhile].push_back(std::move(ends));
-      } else {
-        run(i, clocks_, &waited_);
-      }
-      for (const std::vector<double>& ends : under_way_[i]) wait_for(ends);
-      under_way_.erase(i);
-      times.operators.push_back(
-          {entry_name(program_, i), latest() - before, least_waited() - exposed});
+    for (int i = 0; i < program_.size(); ++i) times.operators.push_back({entry_name(program_, i)});
+    int begun = 0;  // operators
+    for (const TracedWork::Segment& segment : traced_.segments()) {
+      for (; begun < segment.entry; ++begun)
+        if (!traced_of_[static_cast<std::size_t>(begun)]) run_planned(begun, times);
+      begun = std::max(begun, segment.entry + 1);
+      counted(times.operators[static_cast<std::size_t>(segment.entry)], [&] {
+        carry_out(segment.entry, segment.actions, ends_[segment.entry], clocks_, &waited_);
+      });
     }
+    for (; begun < program_.size(); ++begun) run_planned(begun, times);
     for (const auto& rest : under_way_)
       for (const std::vector<double>& ends : rest.second) wait_for(ends);
     times.traced = traced_.operators();
@@ -154,9 +169,11 @@ class NetworkRun {
   static std::pair<const Plan*, int> key(const ProgramEntry& entry) {
     return {entry.plan.get(), entry.part};
   }
+  /// When the calls of an operator end that have begun, at each of its places.
+  using CallEnds = std::map<int, std::vector<double>>;
   double latest() const { return *std::max_element(clocks_.begin(), clocks_.end()); }
   double least_waited() const { return *std::min_element(waited_.begin(), waited_.end()); }
-  template <class T> static T& at(std::vector<T>& of, int place) {
+  template <class V> static auto& at(V& of, int place) {
     return of[static_cast<std::size_t>(place)];
   }
 
@@ -179,35 +196,67 @@ class NetworkRun {
     return places;
   }
 
-  /// Moves the clocks of an operator's processes on by the time that it takes. Adds to `waited` how
-  /// long each process waits, unless the operator is under way.
-  void run(int number, std::vector<double>& clocks, std::vector<double>* waited) {
+  /// Adds to an operator's times what f makes the Program longer.
+  template <class F> void counted(NetworkTimes::Operator& one, const F& f) {
+    const double before = latest(), exposed = least_waited();
+    f();
+    one.seconds += latest() - before;
+    one.exposed += least_waited() - exposed;
+  }
+  /// Carries an operator out as its plan says.
+  void run_planned(int i, NetworkTimes& times) {
+    const ProgramEntry& entry = program_.entry(i);
+    counted(times.operators[static_cast<std::size_t>(i)], [&] {
+      CallEnds ends;
+      const std::vector<TimedAction>& actions = timed(i).actions;
+      if (entry.meanwhile > 0) {  // it ends after as many others
+        std::vector<double> clocks = clocks_;
+        carry_out(i, actions, ends, clocks, nullptr);
+        under_way_[i + entry.meanwhile].push_back(std::move(clocks));
+      } else {
+        carry_out(i, actions, ends, clocks_, &waited_);
+      }
+      for (const std::vector<double>& rest : under_way_[i]) wait_for(rest);
+      under_way_.erase(i);
+    });
+  }
+
+  const std::vector<int>& places(int number) const {
+    return places_of_parts_.empty() ? places_ : at(places_of_parts_, program_.entry(number).part);
+  }
+  /// Returns the times of an operator's plan.
+  const TimedPlan& timed(int number) {
     const ProgramEntry& entry = program_.entry(number);
-    const std::vector<int>& places =
-        places_of_parts_.empty() ? places_ : at(places_of_parts_, entry.part);
     Known& known = known_.at(key(entry));
     if (known.timed == nullptr)
       known.timed = std::make_unique<TimedPlan>(
-          timer_.time(*entry.plan, places, static_cast<double>(known.runs), use_));
-    std::vector<std::vector<double>> ends(known.timed->meetings.size());
-    const std::vector<TimedAction>* traced = traced_.of(number);
-    for (const TimedAction& action : traced != nullptr ? *traced : known.timed->actions) {
-      if (action.kind != TimedAction::Kind::work &&
-          (action.meeting < 0 || action.meeting >= static_cast<int>(ends.size())))
-        throw UsageError("simulate: the trace has call " + std::to_string(action.meeting) + " of " +
-                         entry_name(program_, number) + ", whose plan has " +
-                         std::to_string(ends.size()) +
-                         " calls; give a trace as Tracing has taken it");
+          timer_.time(*entry.plan, places(number), static_cast<double>(known.runs), use_));
+    return *known.timed;
+  }
+  /// Lets an operator's processes go on by what they do, and those wait that do. `ends`: when its
+  /// calls end that have begun.
+  void carry_out(int number, const std::vector<TimedAction>& actions, CallEnds& ends,
+                 std::vector<double>& clocks, std::vector<double>* waited) {
+    const std::vector<TimedMeeting>& meetings = timed(number).meetings;
+    for (const TimedAction& action : actions) {
       if (action.kind == TimedAction::Kind::work) {
-        for (const int place : places) at(clocks, place) += action.seconds;
+        for (const int place : places(number)) at(clocks, place) += action.seconds;
         continue;
       }
-      std::vector<double>& end = at(ends, action.meeting);
-      if (action.kind != TimedAction::Kind::wait)
-        end = ends_of(at(known.timed->meetings, action.meeting), places, clocks);
-      for (std::size_t i = 0; action.kind != TimedAction::Kind::start && i < places.size(); ++i)
-        wait_until(end[i], at(clocks, places[i]),
-                   waited == nullptr ? nullptr : &at(*waited, places[i]));
+      const bool begins = action.kind != TimedAction::Kind::wait;
+      if (begins ? action.meeting < 0 || action.meeting >= static_cast<int>(meetings.size())
+                 : ends.count(action.meeting) == 0)
+        throw UsageError("simulate: the trace has " +
+                         std::string(begins ? "call " : "a wait for call ") +
+                         std::to_string(action.meeting) + " of " + entry_name(program_, number) +
+                         ", whose plan has " + std::to_string(meetings.size()) + " calls, " +
+                         std::to_string(ends.size()) +
+                         " of which have begun; give a trace as Tracing has taken it");
+      std::vector<double>& end = ends[action.meeting];
+      if (begins) end = ends_of(at(meetings, action.meeting), places(number), clocks);
+      for (std::size_t i = 0; action.kind != TimedAction::Kind::start && i < end.size(); ++i)
+        wait_until(end[i], at(clocks, places(number)[i]),
+                   waited == nullptr ? nullptr : &at(*waited, places(number)[i]));
     }
   }
   static void wait_until(double end, double& clock, double* waited) {
@@ -241,12 +290,14 @@ class NetworkRun {
   const Program& program_;
   const Network& network_;
   TracedWork traced_;
+  std::vector<bool> traced_of_;  ///< whether it has something of each operator
   PlanTimer timer_;
   std::vector<int> places_;  ///< the place of each process of the program
   std::vector<std::vector<int>> places_of_parts_;
   std::vector<double> clocks_, waited_;  ///< at each place
   std::vector<double> busy_;             ///< when the last call of each place ends
   std::vector<double> begins_;           ///< when a call begins, at the place of its group's first
+  std::map<int, CallEnds> ends_;         ///< of traced operators
   std::map<int, std::vector<std::vector<double>>>
       under_way_;  ///< when calls end, by the last operator that runs beside them
   LinkUse use_;
