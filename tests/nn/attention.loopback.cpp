@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Attention against plain loops over heads, central differences, and itself on other meshes: three
 // groups of heads over two processes, a text and another one of other length, and masks.
+#include <algorithm>
+
 #include "nn/layer_cases.hpp"
 
 namespace {
@@ -127,6 +129,294 @@ TEST_CASE("a query whose keys are all masked gets zeros, and passes no gradient 
     CHECK(value(loss) == 0);
     CHECK(value(max(abs(gradient))) == 0);
   });
+}
+
+namespace {
+/// Lengths of documents by a seed, none longer than a row.
+std::vector<Index> some_lengths(std::uint64_t seed, std::size_t count, Index most) {
+  std::vector<Index> lengths(count);
+  for (Index& one : lengths) {
+    seed = Dropout::mixed(seed);
+    one = 1 + static_cast<Index>(seed % static_cast<std::uint64_t>(most));
+  }
+  return lengths;
+}
+}  // namespace
+
+TEST_CASE("packing loses nothing, mixes nothing, and wastes little") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    const Index length = 5 + static_cast<Index>(seed % 60);
+    const std::vector<Index> lengths = some_lengths(seed, seed % 37, length);
+    const Packing packing = pack_documents(lengths, length);
+    std::vector<std::vector<Index>> texts;
+    Index total = 0;
+    for (const Index n : lengths) {
+      texts.emplace_back();
+      for (Index i = 0; i < n; ++i) texts.back().push_back(++total);  // a token of its own
+    }
+    const auto tokens = packing.laid<Index>(texts, 0);
+    const auto numbers = packing.numbers(), places = packing.places();
+    std::vector<Index> found(static_cast<std::size_t>(total) + 1);
+    bool sound = tokens.size() == static_cast<std::size_t>(packing.rows * length);
+    for (std::size_t at = 0; at < tokens.size(); ++at) {
+      ++found[static_cast<std::size_t>(tokens[at])];
+      sound = sound && (tokens[at] == 0) == (numbers[at] == 0);
+    }
+    for (std::size_t n = 1; n < found.size(); ++n) sound = sound && found[n] == 1;
+    for (std::size_t d = 0; d < lengths.size(); ++d)
+      for (Index i = 0; i < lengths[d]; ++i) {
+        const Packing::Document& own = packing.documents[d];
+        const auto at = static_cast<std::size_t>(own.row * length + own.first + i);
+        sound = sound && own.first + i < length && tokens[at] == texts[d][std::size_t(i)] &&
+                numbers[at] == own.number && places[at] == i && own.number <= packing.most();
+      }
+    CHECK(sound);
+    const Index least = ceil_div(total, length);
+    CHECK(9 * packing.rows <= 11 * least + 36 + 11 * least);  // twice the least, at most
+    if (packing.rows > 0) CHECK(packing.filled() == double(total) / double(packing.rows * length));
+  }
+  CHECK(pack_documents({6, 4, 4, 3, 3}, 10).rows == 2);  // first fit in this order takes 3
+  CHECK(pack_documents({}, 8).rows == 0);
+  CHECK_THROWS_WITH_AS(pack_documents({3, 9, 2}, 8),
+                       doctest::Contains("document 1 has 9 tokens, and a row 8 places"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(pack_documents({-1}, 8), doctest::Contains("document 0 has -1"), ShapeError);
+  const Packing two = pack_documents({3, 2}, 5);
+  CHECK_THROWS_WITH_AS(two.laid<int>({{1, 2, 3}}, 0), doctest::Contains("1 texts are given, and 2"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(two.laid<int>({{1, 2, 3}, {1}}, 0),
+                       doctest::Contains("document 1 has 1 tokens, and was packed with 2"),
+                       ShapeError);
+}
+
+namespace {
+constexpr Index doc_groups = 2, doc_repeats = 2, doc_elements = 4;
+constexpr Index query_size = doc_groups * doc_repeats * doc_elements,
+                key_size = doc_groups * doc_elements;
+
+template <class U> struct DocumentHeads {
+  using Q = typename U::template Tensor<logical::batch, logical::sequence, logical::groups,
+                                        logical::repeats, logical::head_dim>;
+  using K = typename U::template Tensor<logical::batch, logical::sequence, logical::groups,
+                                        logical::head_dim>;
+  Q q;
+  K k, v;
+  static constexpr auto fields = Fields<&DocumentHeads::q, &DocumentHeads::k, &DocumentHeads::v>{};
+};
+
+/// Documents of queries and of keys, in rows, and numbers for each place of each document.
+struct DocumentCase {
+  std::vector<Index> queries, keys;  ///< lengths
+  Packing query_rows, key_rows;
+
+  /// The document of queries d is that of keys d; both have the same numbers, in the same rows.
+  static DocumentCase across(std::uint64_t seed) {
+    DocumentCase c{some_lengths(seed, 6, 4), some_lengths(seed + 1, 6, 5), {}, {}};
+    c.query_rows = {3, 9, {}}, c.key_rows = {3, 12, {}};
+    for (std::size_t d = 0; d < 6; ++d) {  // two in a row
+      const bool second = d % 2 == 1;
+      const Index row = static_cast<Index>(d / 2), number = static_cast<Index>(second ? 7 : 3);
+      c.query_rows.documents.push_back({row, second ? 4 : 0, c.queries[d], number});
+      c.key_rows.documents.push_back({row, second ? 6 : 0, c.keys[d], number});
+    }
+    return c;
+  }
+  static DocumentCase within(std::uint64_t seed) {
+    const std::vector<Index> lengths = some_lengths(seed, 7, 7);
+    const Packing rows = pack_documents(lengths, 9);
+    return {lengths, lengths, rows, rows};
+  }
+
+  /// What the places of document d have, `width` numbers each; `which` tells tensors apart.
+  template <class T>
+  static std::vector<T> text(std::size_t d, Index length, Index width, int which) {
+    std::vector<T> all;
+    for (Index i = 0; i < length * width; ++i)
+      all.push_back(static_cast<T>(
+          float((i * 5 + static_cast<Index>(d) * 7 + (i / 3) % 4 + which) % 13 - 6) / 8));
+    return all;
+  }
+  /// The whole tensor; document `spoilt` has `other` everywhere, and padding has NaN.
+  template <class T>
+  static std::vector<T> rows(const Packing& at, const std::vector<Index>& lengths, Index width,
+                             int which, double padding, int spoilt, double other) {
+    std::vector<T> all(static_cast<std::size_t>(at.rows * at.length * width),
+                       static_cast<T>(static_cast<float>(padding)));
+    for (std::size_t d = 0; d < lengths.size(); ++d) {
+      const std::vector<T> own = text<T>(d, lengths[d], width, which);
+      const Packing::Document& to = at.documents[d];
+      for (std::size_t i = 0; i < own.size(); ++i)
+        all[static_cast<std::size_t>((to.row * at.length + to.first) * width) + i] =
+            static_cast<int>(d) == spoilt ? static_cast<T>(static_cast<float>(other)) : own[i];
+    }
+    return all;
+  }
+};
+
+/// What document d has of (rows, length, ...).
+std::vector<double> part(const std::vector<double>& all, const Packing& at, std::size_t d,
+                         Index width) {
+  const Packing::Document& own = at.documents[d];
+  const auto from = all.begin() + (own.row * at.length + own.first) * width;
+  return {from, from + own.length * width};
+}
+
+/// The heads of a case, and the gradients by queries, keys and values of the sum of the heads times
+/// their weights, of each document; document `spoilt` has `other` in q, k and v, and weights of
+/// `slope`.
+struct DocumentResults {
+  std::vector<std::vector<double>> of;  ///< each document
+  std::vector<double> padding;          ///< heads and gradients where there is none
+};
+struct Spoilt {
+  int document = -1;
+  double other = 0, slope = 0;
+};
+template <class T, class R, class Run>
+DocumentResults packed_results(const ProcessMesh<Grid>& mesh, const DocumentCase& c, bool cross,
+                               const Spoilt& spoilt, const Run& attend) {
+  using U = Under<T, Grid, R>;
+  using H = DocumentHeads<U>;
+  const Packing &to = c.query_rows, &from = c.key_rows;
+  const double nan = NAN;
+  const Extents queries{to.rows, to.length, doc_groups, doc_repeats, doc_elements},
+      keys{from.rows, from.length, doc_groups, doc_elements};
+  const auto made = [&](const Packing& at, const std::vector<Index>& lengths, Index width,
+                        int which, double padding, double other) {
+    return DocumentCase::rows<T>(at, lengths, width, which, padding, spoilt.document, other);
+  };
+  const H given{
+      from_host<typename H::Q>(mesh, queries,
+                               made(to, c.queries, query_size, 1, nan, spoilt.other)),
+      from_host<typename H::K>(mesh, keys, made(from, c.keys, key_size, 2, nan, spoilt.other)),
+      from_host<typename H::K>(mesh, keys, made(from, c.keys, key_size, 3, nan, spoilt.other))};
+  const auto weights = from_host<typename H::Q>(
+      mesh, queries, made(to, c.queries, query_size, 4, 0.5, spoilt.slope));
+  const auto to_documents = from_host<TokenIds<U>>(mesh, to.extents(), to.numbers()),
+             from_documents = from_host<TokenIds<U>>(mesh, from.extents(), from.numbers());
+  const auto [loss, gradient] = value_and_grad([&](const H& x) {
+    const auto y =
+        cross ? attend(x, CrossDocuments{to_documents, from_documents}) : attend(x, to_documents);
+    return std::tuple(sum(cast<double>(y) * cast<double>(weights)), y);
+  })(given);
+  const std::vector<double> all[] = {
+      to_host(cast<double>(std::get<1>(loss))).values, to_host(cast<double>(gradient.q)).values,
+      to_host(cast<double>(gradient.k)).values, to_host(cast<double>(gradient.v)).values};
+  DocumentResults results;
+  for (std::size_t d = 0; d < c.queries.size(); ++d) {
+    std::vector<double> own;
+    for (int n = 0; n < 4; ++n) {
+      const auto more = part(all[n], n < 2 ? to : from, d, n < 2 ? query_size : key_size);
+      own.insert(own.end(), more.begin(), more.end());
+    }
+    results.of.push_back(own);
+  }
+  for (int n = 0; n < 4; ++n) {
+    const auto numbers = (n < 2 ? to : from).numbers();
+    const Index width = n < 2 ? query_size : key_size;
+    for (std::size_t i = 0; i < all[n].size(); ++i)
+      if (numbers[i / static_cast<std::size_t>(width)] == 0) results.padding.push_back(all[n][i]);
+  }
+  return results;
+}
+/// The same of each document alone, in plain attention without a mask.
+template <class T, class Run>
+std::vector<std::vector<double>> alone(const ProcessMesh<Grid>& mesh, const DocumentCase& c,
+                                       const Run& attend) {
+  using H = DocumentHeads<Under<T, Grid, Whole>>;
+  std::vector<std::vector<double>> results;
+  for (std::size_t d = 0; d < c.queries.size(); ++d) {
+    const auto text = [&](bool queries, int which) {
+      return DocumentCase::text<T>(d, (queries ? c.queries : c.keys)[d],
+                                   queries ? query_size : key_size, which);
+    };
+    const Extents q{1, c.queries[d], doc_groups, doc_repeats, doc_elements},
+        k{1, c.keys[d], doc_groups, doc_elements};
+    const H given{from_host<typename H::Q>(mesh, q, text(true, 1)),
+                  from_host<typename H::K>(mesh, k, text(false, 2)),
+                  from_host<typename H::K>(mesh, k, text(false, 3))};
+    const auto weights = from_host<typename H::Q>(mesh, q, text(true, 4));
+    const auto [loss, gradient] = value_and_grad([&](const H& x) {
+      const auto y = attend(x, AllValid{});
+      return std::tuple(sum(cast<double>(y) * cast<double>(weights)), y);
+    })(given);
+    results.emplace_back();
+    append(results.back(), cast<double>(std::get<1>(loss)));
+    for_each_tensor([&](const auto& x) { append(results.back(), cast<double>(x)); }, gradient);
+  }
+  return results;
+}
+
+const AttentionOptions document_ways[] = {{},
+                                          {.block = 2},
+                                          {.causal = true},
+                                          {.causal = true, .block = 3, .queries = 2},
+                                          {.causal = true, .queries = 3},
+                                          {.window = 2},
+                                          {.causal = true, .window = 3, .block = 2}};
+
+template <class T, class R>
+void check_documents(const ProcessMesh<Grid>& mesh, std::uint64_t seed, double bound,
+                     std::mutex& mutex) {
+  for (const bool cross : {false, true}) {
+    const DocumentCase c = cross ? DocumentCase::across(seed) : DocumentCase::within(seed);
+    for (const AttentionOptions& options : document_ways) {
+      if (cross && (options.causal || options.window > 0)) continue;  // by places in rows
+      const auto attend = [&](const auto& x, const auto& mask) {
+        return blocked_attention(x.q, x.k, x.v, options, mask);
+      };
+      const auto run = [&](const Spoilt& spoilt) {
+        return packed_results<T, R>(mesh, c, cross, spoilt, attend);
+      };
+      const DocumentResults packed = run({});
+      const auto expected = alone<T>(mesh, c, attend);
+      const bool zeros = std::all_of(packed.padding.begin(), packed.padding.end(),
+                                     [](double x) { return x == 0; });
+      // A document that is not finite, or whose gradient is not: no other one changes.
+      bool same = true, nan = true, none = true;
+      const std::size_t bad = seed % c.queries.size();
+      for (const auto& [other, slope] : {std::pair{double(NAN), 0.0},
+                                         {double(NAN), 0.5},
+                                         {3e38, 0.0},
+                                         {0.25, double(INFINITY)}}) {
+        const DocumentResults spoilt = run({static_cast<int>(bad), other, slope});
+        const std::size_t heads = static_cast<std::size_t>(c.queries[bad] * query_size);
+        for (std::size_t d = 0; d < c.queries.size(); ++d)
+          if (d != bad) same = same && spoilt.of[d] == packed.of[d];
+        for (std::size_t i = 0; i < spoilt.of[bad].size(); ++i) {
+          if (std::isnan(other) && i < heads) nan = nan && std::isnan(spoilt.of[bad][i]);
+          if (std::isnan(other) && slope == 0 && i >= heads) none = none && spoilt.of[bad][i] == 0;
+          if (std::isinf(slope) && i >= heads && i < 2 * heads && c.keys[bad] > 1)
+            nan = nan && !std::isfinite(spoilt.of[bad][i]);
+        }
+        same = same && spoilt.padding == packed.padding;
+      }
+      const std::lock_guard lock(mutex);
+      CAPTURE(cross);
+      CAPTURE(options.causal);
+      CAPTURE(options.window);
+      CAPTURE(options.block);
+      CAPTURE(mesh.processes());
+      for (std::size_t d = 0; d < expected.size(); ++d)
+        CHECK(worst(packed.of[d], expected[d]) < bound);
+      CHECK(zeros);
+      CHECK(same);
+      CHECK(nan);
+      CHECK(none);
+    }
+  }
+}
+}  // namespace
+
+TEST_CASE("documents that share rows give what each gives alone, and spoil no other") {
+  std::mutex mutex;
+  std::uint64_t seed = 1;
+  for (const auto& [rows, columns] : {std::pair{1, 1}, {2, 1}, {1, 3}, {2, 2}, {3, 2}})
+    on_mesh(rows, columns, [&, seed = ++seed](const ProcessMesh<Grid>& mesh) {
+      check_documents<double, TensorParallel<data, model>>(mesh, seed, 1e-12, mutex);
+      check_documents<double, SequenceSplit<data, model>>(mesh, seed, 1e-12, mutex);
+    });
 }
 
 TEST_CASE("attention of wrong sizes says so") {

@@ -8,6 +8,7 @@
 ///     auto y = attention(layer, x, x, {.causal = true});
 ///     auto z = attention(layer, x, memory, {}, valid);      // valid is (batch, memory's places), bool
 ///     auto w = attention(layer, x, x, {.causal = true, .block = 512});   // without all scores at once
+///     auto u = attention(layer, x, x, {.causal = true}, numbers);   // of documents that share rows, (batch, sequence), int32
 ///     auto biased = Attention<Here>::like(make, {.embed = 6, .heads = 3, .bias = true});   // BERT's
 ///
 /// Laws: equals plain loops over heads; with one key and value a head (groups == heads) it is
@@ -112,16 +113,22 @@ struct ValidOrFinite {
 }  // namespace fn
 
 namespace detail {
-/// Returns x as the text that asks: where it is the context too, what is masked and not finite is
-/// zero, or the matrices' gradients would not be finite.
+/// Returns x with zeros where it is masked and not finite; valid is (batch, sequence).
+template <TypedTensor A, TypedTensor V>
+A finite_where_masked(const A& x, const V& valid, Where where) {
+  using T = typename A::value_type;
+  const auto kept = map<"bs,bse->bse", typename A::spec>(fn::ValidOrFinite{}, valid, x, where);
+  return map(fn::Fixed<fn::Select, 2, T>{{}, T{}}, kept, x, where);
+}
+/// Returns x as the text that asks: where it is the context too, or its documents are known, what
+/// is masked and not finite is zero, or the matrices' gradients would not be finite.
 template <TypedTensor A, TypedTensor C, class V>
 A asking(const A& x, const C& context, const V& valid, Where where) {
-  if constexpr (std::is_same_v<A, C> && !std::is_same_v<V, AllValid>)
-    if (x.core().storage() == context.core().storage() && x.extents() == context.extents()) {
-      using T = typename A::value_type;
-      const auto kept = map<"bs,bse->bse", typename A::spec>(fn::ValidOrFinite{}, valid, x, where);
-      return map(fn::Fixed<fn::Select, 2, T>{{}, T{}}, kept, x, where);
-    }
+  if constexpr (across<V>)
+    return finite_where_masked(x, valid_of(valid.queries, where), where);
+  else if constexpr (std::is_same_v<A, C> && !std::is_same_v<V, AllValid>)
+    if (x.core().storage() == context.core().storage() && x.extents() == context.extents())
+      return finite_where_masked(x, valid_of(mask_of_queries(valid), where), where);
   return x;
 }
 
@@ -158,7 +165,8 @@ auto projected(const Attention<U>& layer, const A& x, const C& context, const V&
                              biased(K(squeeze<3>(parts[1], where)), layer.key_bias, where),
                              biased(K(squeeze<3>(parts[2], where)), layer.value_bias, where)};
     }
-  const C seen = kept(context, valid, where);  // also on the way back, for the matrices' gradients
+  const C seen = kept(context, valid_of(mask_of_keys(valid), where),
+                      where);  // also on the way back, for the matrices' gradients
   return Projected<Q, K>{
       biased(einsum<"bsm,mgrd->bsgrd">(asking(x, context, valid, where), layer.query, where),
              layer.query_bias, where),
@@ -181,22 +189,32 @@ A out_of_heads(const Attention<U>& layer, const H& heads, Where where) {
 template <class U, TypedTensor A, TypedTensor C, class V, class Run>
 A attention_of(const Attention<U>& layer, const A& x, const C& context,
                const AttentionOptions& options, const V& valid, Where where, const Run& run) {
+  require_mask(valid, context.extent(0), x.extent(1), context.extent(1), where);
   auto [q, k, v] = projected(layer, x, context, valid, where);
   q = scaled_queries(layer, q);
   if (options.rotary) {
-    q = rotary(q, options.first, options.rotary_base, where);
-    k = rotary(k, 0, options.rotary_base, where);
+    if constexpr (with_places<V>) {
+      q = rotary(q, valid.places, options.rotary_base, where);
+      k = rotary(k, valid.places, options.rotary_base, where);
+    } else {
+      q = rotary(q, options.first, options.rotary_base, where);
+      k = rotary(k, 0, options.rotary_base, where);
+    }
   }
-  return out_of_heads<A>(layer, run(q, k, v), where);
+  return out_of_heads<A>(layer, run(q, k, v, without_places(valid)), where);
 }
 }  // namespace detail
 
 /// Returns the attention of x's places to those of `context`: x is (batch, sequence, embed),
-/// context (batch, keys, elements), the result like x; `valid`, if given, is (batch, keys), bool. A
-/// head's weights are softmax(q k / sqrt(head_dim)) over the keys that are not masked.
-/// Communication: where groups or repeats of heads are split one all-reduce of x's size
+/// context (batch, keys, elements), the result like x; `valid`, if given, is (batch, keys), bool,
+/// or documents (nn/documents/documents.hpp): Documents or their numbers, (batch, sequence), where
+/// x and context share rows, and CrossDocuments where they do not. A head's weights are
+/// softmax(q k / sqrt(head_dim)) over the keys that are not masked. Documents are turned by their
+/// places in them; else places are those in the row, whose distances within a document are the
+/// same. Communication: where groups or repeats of heads are split one all-reduce of x's size
 /// (Megatron-LM), or a reduce-scatter where x's last dimension is split; where the sequence is
-/// split an all-gather of keys and one of values, and a small minimum where it is causal; weights
+/// split an all-gather of keys and one of values, one of the mask, (batch, keys), if there is one,
+/// and a small minimum where it is causal; weights
 /// that are split along embed are gathered.
 /// Collective over the mesh. Throws ShapeError when extents disagree, UsageError when a number of
 /// the options is negative. Source: Vaswani et al. (2017), section 3.2; Ainslie et al., "GQA"
@@ -206,8 +224,8 @@ A attention(const Attention<U>& layer, const A& x, const C& context,
             const AttentionOptions& options = {}, const V& valid = {},
             Where where = Where::here()) {
   return detail::attention_of(layer, x, context, options, valid, where,
-                              [&](const auto& q, const auto& k, const auto& v) {
-                                return blocked_attention(q, k, v, options, valid, where);
+                              [&](const auto& q, const auto& k, const auto& v, const auto& mask) {
+                                return blocked_attention(q, k, v, options, mask, where);
                               });
 }
 /// The same with a number added to each score, by the key's distance and the head, where there is
@@ -218,8 +236,8 @@ A attention(const Attention<U>& layer, const A& x, const C& context,
             const std::optional<RelativeBias<U>>& bias, Where where = Where::here()) {
   if (!bias) return attention(layer, x, context, options, valid, where);
   return detail::attention_of(layer, x, context, options, valid, where,
-                              [&](const auto& q, const auto& k, const auto& v) {
-                                return blocked_attention(q, k, v, options, valid, *bias, where);
+                              [&](const auto& q, const auto& k, const auto& v, const auto& mask) {
+                                return blocked_attention(q, k, v, options, mask, *bias, where);
                               });
 }
 

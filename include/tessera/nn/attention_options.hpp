@@ -10,7 +10,8 @@
 /// Laws: a masked key has weight zero, whatever its score is, and neither its elements nor its
 /// value's are read: they may be NaN; so may those of keys that come after a query, by `causal`. A
 /// query all of whose keys are masked gets zeros. Keys outside a window have weight zero, and are
-/// to be finite.
+/// to be finite. Documents (nn/documents/documents.hpp): what is not finite in one, keys, values,
+/// queries or gradients, changes nothing of another.
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -21,6 +22,7 @@
 #include <tessera/grad/custom_gradient.hpp>
 #include <tessera/kernel/functions/comparison.hpp>
 #include <tessera/nn/detail/letters.hpp>
+#include <tessera/nn/documents/documents.hpp>
 #include <tessera/nn/dropout.hpp>
 #include <tessera/op/elements/map.hpp>
 #include <tessera/op/product/einsum.hpp>
@@ -46,8 +48,6 @@ struct AttentionOptions {
   /// scores have no more; 0: never.
   Index scores_bytes = 0;
 };
-/// Stands for no mask of keys.
-struct AllValid {};
 
 namespace detail {
 /// The score of a masked key: that of no other is less.
@@ -87,6 +87,17 @@ struct Seen {
   }
   /// Masked keys have weight zero, so that their scores' gradient is zero before it comes here.
   template <int I> using slope_by = std::conditional_t<I == 0, UnitSlope, ZeroSlope>;
+};
+/// The same of a key of the query's own document.
+struct SeenInDocument {
+  static constexpr std::string_view name = "document mask";
+  Seen mask;
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x, std::int32_t query,
+                                           std::int32_t key) const {
+    return mask(i, x, query == key && InDocument{}(key));
+  }
+  template <int I> using slope_by = Seen::slope_by<I>;
 };
 /// x, or 0 where it is not finite; gradients pass.
 struct FinitePart {

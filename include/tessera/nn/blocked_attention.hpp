@@ -33,20 +33,15 @@
 namespace tessera {
 namespace detail {
 
-/// Returns the mask of keys, split as scores are; undefined without a mask.
-template <class M>
-DynamicTensor mask_of(const M& valid, const BlockShardings& on, Index batch, Index keys,
-                      Where where) {
-  if constexpr (std::is_same_v<M, AllValid>) {
-    return {};
-  } else {
-    if (!(valid.extents() == Extents{batch, keys}))
-      throw ShapeError("blocked_attention: the mask is " + to_string(valid.extents()) +
-                           ", and there are " + std::to_string(batch) + " texts of " +
-                           std::to_string(keys) + " keys; give an element for each key",
-                       where);
-    return DynamicTensor(moved_to(valid.core(), on.mask, {"reshard", where}));
-  }
+/// Returns the mask, split as scores are; undefined without one.
+template <class M> BlockMask mask_of(const M& mask, const BlockShardings& on, Where where) {
+  BlockMask to;
+  const auto moved = [&](const auto& x, const Sharding& sharding) {
+    return DynamicTensor(moved_to(x.core(), sharding, {"reshard", where}));
+  };
+  if constexpr (!std::is_same_v<M, AllValid>) to.keys = moved(mask_of_keys(mask), on.mask);
+  if constexpr (by_documents<M>) to.queries = moved(mask_of_queries(mask), on.asking);
+  return to;
 }
 
 /// Throws UsageError where a number of the options is negative.
@@ -83,6 +78,7 @@ HeadsOf<Q, K, V> attention_by_blocks(const Q& queries, const K& keys, const V& v
   using C = ComputeType<T>;
   using Y = HeadsOf<Q, K, V>;
   require_blocks(options, where);
+  require_mask(valid, keys.extent(0), queries.extent(1), keys.extent(1), where);
   // No distance is as large, and sums with it do not overflow.
   options.window = min_of(options.window, std::numeric_limits<Index>::max() / 4);
   use_tensor_of<C>();
@@ -96,22 +92,25 @@ HeadsOf<Q, K, V> attention_by_blocks(const Q& queries, const K& keys, const V& v
                         : BlockShardings::of_all(scores, heads, queries.core().sharding(),
                                                  keys.core().sharding(), values.core().sharding());
   const BlockSizes sizes(queries.extents(), keys.extents(), options, mesh, on);
-  const DynamicTensor mask = mask_of(valid, on, keys.extent(0), keys.extent(1), where);
+  const BlockMask mask = mask_of(valid, on, where);
   const auto by = [&]<class S>(std::type_identity<S>, const K& k, const V& v) {
-    const BlockAttention<T, S> blocks(on, sizes, options, mask, where);
+    const BlockAttention<T, S, by_documents<M>> blocks(on, sizes, options, mask, where);
     return heads_by<Y>(blocks, queries, k, v, where, table...);
   };
-  return without_later(kept(keys, valid, where), kept(values, valid, where), options, where,
-                       [&](const K& k, const V& v) {
-                         return sizes.kept ? by(std::type_identity<T>{}, k, v)
-                                           : by(std::type_identity<C>{}, k, v);
-                       });
+  const auto run = [&](const K& k, const V& v) {
+    return sizes.kept ? by(std::type_identity<T>{}, k, v) : by(std::type_identity<C>{}, k, v);
+  };
+  if constexpr (by_documents<M>)
+    return run(keys, values);
+  else
+    return without_later(kept(keys, valid, where), kept(values, valid, where), options, where, run);
 }
 }  // namespace detail
 
 /// Returns the sums of values with weights softmax(q k): queries are (batch, queries, groups,
 /// repeats, head_dim), scaled, keys and values (batch, keys, groups, head_dim), the result like
-/// queries; `valid`, if given, is (batch, keys), bool. options.window leaves out the
+/// queries; `valid`, if given, is (batch, keys), bool, or (batch, queries = keys), int32, the
+/// numbers of documents, or CrossDocuments, those of both. options.window leaves out the
 /// keys that are as far or farther, on both sides; options.block is the number of keys at a time, 0
 /// for all, and options.scores_bytes bounds it; options.rotary is the layer's. Sums of half types
 /// are kept in float. Memory: of blocks, two or three of scores, a few tensors of the size of
@@ -123,9 +122,13 @@ HeadsOf<Q, K, V> attention_by_blocks(const Q& queries, const K& keys, const V& v
 /// are split as queries are; where queries or repeats are split a sum of these gradients over the
 /// axes; where elements of heads are split, what all keys at once send, and queries and keys once
 /// more. Where elements of heads are split, on the way back, a sum of a number a query and head;
-/// where attention is causal and the sequence of keys is split, a minimum of a number a group; none
-/// otherwise. Collective over the mesh. Throws ShapeError when extents disagree, UsageError when
-/// options.block, options.queries or options.scores_bytes is negative.
+/// where attention is causal and the sequence of keys is split, a minimum of a number a group;
+/// where queries are split along a sequence that keys share, an all-gather of the keys' mask; none
+/// otherwise. Documents, in place of that minimum: where keys and values are split differently, the
+/// values, and where elements of heads are split, on the way back, a maximum of a number a query
+/// and head. All scores of a row are computed, those of keys of other documents too: which these
+/// are is known only as it runs. Collective over the mesh. Throws ShapeError when extents disagree,
+/// UsageError when options.block, options.queries or options.scores_bytes is negative.
 template <TypedTensor Q, TypedTensor K, TypedTensor V, class M = AllValid>
 detail::HeadsOf<Q, K, V> blocked_attention(const Q& queries, const K& keys, const V& values,
                                            const AttentionOptions& options, const M& valid = {},

@@ -6,6 +6,7 @@
 ///     auto model = Decoder<Here>::like(make, {.vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 8, .layers = 2});
 ///     auto scores = next_tokens(model, ids);                 // (batch, sequence, vocabulary)
 ///     auto loss = mean(cross_entropy(scores, targets));
+///     auto packed = next_tokens(model, ids, {}, documents);  // of several texts in a row (nn/documents/documents.hpp)
 ///     auto same = next_tokens(model, ids, {.attention = {.block = 2}, .again = {true, false}});   // in less memory
 ///
 /// Laws: the scores of a place depend on its token and those before it alone; the same numbers
@@ -103,41 +104,49 @@ A block_around(const DecoderBlock<U>& block, const A& x, const Dropout& drop, co
 }  // namespace detail
 
 /// Returns x after a block: x is (batch, sequence, embed), the result like x; options.dropout is
-/// that of attention and of both residuals. Communication: that of attention and feed_forward:
-/// under TensorParallel an all-reduce of x's size each. Collective over the mesh.
-template <class U, TypedTensor A>
-A decoder_block(const DecoderBlock<U>& block, const A& x, const DecoderOptions& options = {},
-                Where where = Where::here()) {
+/// that of attention and of both residuals; `valid` is as attention's. Communication: that of
+/// attention and feed_forward: under TensorParallel an all-reduce of x's size each. Collective over
+/// the mesh.
+template <class U, TypedTensor A, class V>
+A decoder_block(const DecoderBlock<U>& block, const A& x, const DecoderOptions& options,
+                const V& valid, Where where = Where::here()) {
   AttentionOptions causal = options.attention;
   causal.causal = true;
   causal.dropout = options.dropout.at(0);
   return detail::block_around(
       block, x, options.dropout,
       [&](const Attention<U>& layer, const A& seen) {
-        return attention(layer, seen, seen, causal, AllValid{}, where);
+        return attention(layer, seen, seen, causal, valid, where);
       },
       where);
 }
+template <class U, TypedTensor A>
+A decoder_block(const DecoderBlock<U>& block, const A& x, const DecoderOptions& options = {},
+                Where where = Where::here()) {
+  return decoder_block(block, x, options, AllValid{}, where);
+}
 
 /// Returns the scores of the next tokens: ids is (batch, sequence), the result (batch, sequence,
-/// vocabulary). Communication: that of the layers; of blocks that run again once more. Collective
-/// over the mesh. Throws ShapeError when the text is longer than the table of positions.
-template <class U, TypedTensor I>
-auto next_tokens(const Decoder<U>& model, const I& ids, const DecoderOptions& options = {},
-                 Where where = Where::here()) {
+/// vocabulary); `valid` is (batch, sequence), bool, or Documents of several texts in a row.
+/// Communication: that of the layers; of blocks that run again once more. Collective over the mesh.
+/// Throws ShapeError when the text is longer than the table of positions, UsageError for numbers of
+/// documents without places.
+template <class U, TypedTensor I, class V>
+auto next_tokens(const Decoder<U>& model, const I& ids, const DecoderOptions& options,
+                 const V& valid, Where where = Where::here()) {
   using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
   const auto layer = [&](const std::string& name) { return Layer(ids, name); };
   X x = [&] {
     const Layer scope = layer("embedding");
-    return dropout(add_positions(model.positions,
-                                 look_up<typename X::spec>(model.table, ids, where), 0, where),
+    const X rows = look_up<typename X::spec>(model.table, ids, where);
+    return dropout(detail::with_positions(model.positions, rows, valid, 0, where),
                    options.dropout.at(0), where);
   }();
   for (std::size_t l = 0; l < model.blocks.size(); ++l) {
     const Layer scope = layer("block " + std::to_string(l));
     DecoderOptions own{options.dropout.at(l + 1), options.attention};
-    const auto run = [own, where](const DecoderBlock<U>& block, const X& given) {
-      return decoder_block(block, given, own, where);
+    const auto run = [own, valid, where](const DecoderBlock<U>& block, const X& given) {
+      return decoder_block(block, given, own, valid, where);
     };
     const Recompute again = l < options.again.size() ? options.again[l] : Recompute(false);
     x = recompute_if(again, run, where)(model.blocks[l], x);
@@ -145,6 +154,11 @@ auto next_tokens(const Decoder<U>& model, const I& ids, const DecoderOptions& op
   const Layer scope = layer("head");
   return dense<typename U::template Spec<logical::batch, logical::sequence, logical::vocabulary>>(
       model.head, layer_norm(model.norm, x, 1e-5, where), detail::NoActivation{}, where);
+}
+template <class U, TypedTensor I>
+auto next_tokens(const Decoder<U>& model, const I& ids, const DecoderOptions& options = {},
+                 Where where = Where::here()) {
+  return next_tokens(model, ids, options, AllValid{}, where);
 }
 
 }  // namespace tessera

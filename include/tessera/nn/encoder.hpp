@@ -8,11 +8,13 @@
 ///     auto states = encode(model, ids, {}, valid);           // (batch, sequence, embed)
 ///     auto scores = masked_scores(model, states);            // (batch, sequence, vocabulary)
 ///     auto layers = hidden_states(model, ids, {}, valid);    // of the input and after each block
+///     auto packed = encode(model, ids, {}, documents);       // of several texts in a row (nn/documents/documents.hpp)
 ///
 /// Laws: equals Hugging Face's BertModel, RobertaModel and EsmModel (with token_dropout=False) of
-/// equal weights, to rounding; what stands at places that are not valid changes no other place; the
-/// same numbers under all rules and on every mesh, to rounding. Errors: those of the operators that
-/// it is made of.
+/// equal weights, to rounding; what stands at places that are not valid changes no other place;
+/// documents that share rows have the states that each has alone, to rounding; the same numbers
+/// under all rules and on every mesh, to rounding. Errors: those of the operators that it is made
+/// of.
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -118,10 +120,10 @@ struct EncoderOptions {
 struct OneKind {};
 
 /// Returns x after a block: x is (batch, sequence, embed), the result like x; `valid`, if given, is
-/// (batch, sequence), bool. Communication: that of attention and feed_forward: under TensorParallel
-/// an all-reduce of x's size each. Collective over the mesh. Source: Devlin et al. (2019); norms
-/// before the layers as in Lin et al., "Language models of protein sequences at the scale of
-/// evolution" (2022).
+/// (batch, sequence), bool, or Documents. Communication: that of attention and feed_forward: under
+/// TensorParallel an all-reduce of x's size each. Collective over the mesh. Source: Devlin et al.
+/// (2019); norms before the layers as in Lin et al., "Language models of protein sequences at the
+/// scale of evolution" (2022).
 template <class U, TypedTensor A, class V = AllValid>
 A encoder_block(const EncoderBlock<U>& block, const A& x, const EncoderOptions& options = {},
                 const V& valid = {}, Where where = Where::here()) {
@@ -144,11 +146,11 @@ A encoder_block(const EncoderBlock<U>& block, const A& x, const EncoderOptions& 
 
 namespace detail {
 /// Returns the input of the first block, (batch, sequence, embed).
-template <class X, class U, TypedTensor I, class K>
+template <class X, class U, TypedTensor I, class V, class K>
 X encoder_input(const Encoder<U>& model, const I& ids, const EncoderOptions& options,
-                const K& kinds, Where where) {
+                const V& valid, const K& kinds, Where where) {
   X x = look_up<typename X::spec>(model.table, ids, where);
-  if (model.positions) x = add_positions(*model.positions, x, options.first_place, where);
+  if (model.positions) x = with_positions(*model.positions, x, valid, options.first_place, where);
   if constexpr (std::is_same_v<K, OneKind>) {
     if (model.kinds)
       x = X(map<"abz,z->abz", typename X::spec>(
@@ -174,7 +176,7 @@ auto encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options
   using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
   X x = [&] {
     const Layer scope(ids, "embedding");
-    return encoder_input<X>(model, ids, options, kinds, where);
+    return encoder_input<X>(model, ids, options, valid, kinds, where);
   }();
   for (std::size_t l = 0; l < model.blocks.size(); ++l) {
     see(x);
@@ -195,9 +197,11 @@ auto encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options
 
 /// Returns the states of tokens: ids is (batch, sequence), integers, the result (batch, sequence,
 /// embed); `valid`, if given, is (batch, sequence), bool, false where a text has ended: states
-/// there mean nothing; `kinds`, if given, is (batch, sequence), integers. Communication: that of
-/// the layers; of blocks that run again once more. Collective over the mesh. Throws ShapeError when
-/// the text is longer than the table of positions, UsageError for kinds without their table.
+/// there mean nothing, or Documents of several texts in a row; `kinds`, if given, is (batch,
+/// sequence), integers. Communication: that of the layers; of blocks that run again once more.
+/// Collective over the mesh. Throws ShapeError when the text is longer than the table of positions,
+/// UsageError for kinds without their table, and for numbers of documents without places where
+/// there is a table of positions.
 template <class U, TypedTensor I, class V = AllValid, class K = OneKind>
 auto encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options = {},
             const V& valid = {}, const K& kinds = {}, Where where = Where::here()) {

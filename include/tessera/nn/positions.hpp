@@ -7,6 +7,7 @@
 ///
 ///     auto places = Embedding<Here, logical::positions>::like(make, 5, 6);
 ///     auto h = add_positions(places, x);              // x is (batch, sequence, embed)
+///     auto packed = add_positions(places, x, at);     // at is (batch, sequence), int32
 ///     auto q = rotary(queries);                       // (batch, sequence, heads, head_dim)
 ///     auto bias = RelativeBias<Here>::like(make, {.buckets = 8, .groups = 3});   // for attention
 ///
@@ -19,6 +20,7 @@
 #include <tessera/nn/embedding.hpp>
 #include <tessera/op/create/create.hpp>
 #include <tessera/op/create/create_like.hpp>
+#include <tessera/op/elements/arithmetic.hpp>
 #include <tessera/op/elements/map.hpp>
 #include <tessera/op/shape/roll.hpp>
 #include <tessera/op/shape/slice.hpp>
@@ -88,6 +90,17 @@ A add_positions(const Embedding<U, Rows>& table, const A& x, Index first = 0,
   const auto rows = slice<0>(table.weight, {first}, {first + n}, {}, where);
   return A(map<detail::equation_of(A::rank - 2, "*xy,xy->*xy"), typename A::spec>(fn::Add{}, x,
                                                                                   rows, where));
+}
+
+/// The same with a place for each token: x is (batch, sequence, embed), `places` (batch, sequence),
+/// integers, whose rows of the table begin at row `first`; those outside are clamped.
+/// Communication: that of look_up. Collective over the mesh.
+template <class U, class Rows, TypedTensor A, TypedTensor I>
+A add_positions(const Embedding<U, Rows>& table, const A& x, const I& places, Index first = 0,
+                Where where = Where::here()) {
+  const auto rows = [&](const I& at) { return look_up<typename A::spec>(table, at, where); };
+  using Place = typename I::value_type;
+  return x + (first == 0 ? rows(places) : rows(places + static_cast<Place>(first)));
 }
 
 namespace detail {

@@ -4,7 +4,7 @@
 /// The loop over tiles of queries and blocks of keys of nn/blocked_attention.hpp, forward and back,
 /// on dynamic tensors: it is compiled once for each element type, and once more for half types.
 ///
-///     const BlockAttention<float> blocks(on, sizes, options, mask, where);
+///     const BlockAttention<float> blocks(on, sizes, options, {mask, {}}, where);
 ///     auto [heads, rows] = blocks.forward(q, k, v, sharding);
 ///     auto by = blocks.back(dy, q, k, v, heads, rows);        // by.queries, by.keys, by.values
 #include <string_view>
@@ -35,13 +35,20 @@ struct BlockRows {
       Fields<&BlockRows::weights, &BlockRows::greatest, &BlockRows::share>{};
 };
 
+/// Which keys count, (batch, keys), bool, undefined where all do; or the documents of keys, and of
+/// queries, (batch, queries), int32.
+struct BlockMask {
+  DynamicTensor keys, queries;
+};
+
 /// Scores and weights have elements S: those of blocks the type in which T is summed, those that
-/// are kept T.
-template <class T, class S = ComputeType<T>> class BlockAttention {
+/// are kept T. With `documents` the mask is by them; what is not finite is then nowhere but in
+/// scores and weights, which a mask chooses from: NaN where a query sees it, and zero elsewhere.
+template <class T, class S = ComputeType<T>, bool documents = false> class BlockAttention {
  public:
   using C = ComputeType<T>;
   BlockAttention(const BlockShardings& on, const BlockSizes& sizes, const AttentionOptions& options,
-                 const DynamicTensor& mask, Where where)
+                 const BlockMask& mask, Where where)
       : on_(on),
         sizes_(sizes),
         options_(options),
@@ -68,8 +75,8 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
   /// Returns the heads (batch, queries, groups, repeats, head_dim) under `out`.
   Made forward(const DynamicTensor& q, const DynamicTensor& k, const DynamicTensor& v,
                const Sharding& out) const {
-    const DynamicTensor queries = arranged(q, on_.queries), keys = arranged(k, on_.keys),
-                        values = arranged(v, on_.values);
+    const DynamicTensor queries = arranged(q, on_.queries), keys = arranged(spoilt(k, v), on_.keys),
+                        values = finite<S>(arranged(v, on_.values));
     std::vector<DynamicTensor> heads;
     BlockRows rows;
     for (Index i = 0; i < sizes_.queries.count(); ++i) {
@@ -86,12 +93,16 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
   Gradients back(const DynamicTensor& dy, const DynamicTensor& q, const DynamicTensor& k,
                  const DynamicTensor& v, const DynamicTensor& heads, const BlockRows& rows) const {
     // sum over keys of weight times its gradient: that of a head times its own gradient
-    const DynamicTensor mean = product("bsgrd,bsgrd->bgrs", widened(dy), widened(heads), on_.rows);
-    const DynamicTensor queries = arranged(q, on_.queries), keys = arranged(k, on_.keys),
-                        values = arranged(v, on_.back),
+    const DynamicTensor slope = finite<T>(dy);
+    const DynamicTensor mean =
+        product("bsgrd,bsgrd->bgrs", widened(slope), finite<S>(widened(heads)), on_.rows);
+    const DynamicTensor queries = arranged(q, on_.queries),
+                        keys = arranged(sizes_.kept ? k : spoilt(k, v), on_.keys),
+                        values = finite<S>(arranged(v, on_.back)),
                         by_heads = sizes_.queries.count() == 1 && sizes_.kept
-                                       ? widened(dy)  // which may lie anywhere
-                                       : arranged(dy, on_.by_heads);
+                                       ? widened(slope)  // which may lie anywhere
+                                       : arranged(slope, on_.by_heads),
+                        kinds = kinds_of(dy);
     std::vector<DynamicTensor> by_queries(static_cast<std::size_t>(sizes_.queries.count())),
         by_keys, by_values;
     DynamicTensor by_table;
@@ -106,16 +117,16 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
         const DynamicTensor query = part_of(queries, 1, s, where_),
                             by_head = part_of(by_heads, 1, s, where_),
                             key = part_of(keys, 1, t, where_);
-        DynamicTensor weight =
-            sizes_.kept ? rows.weights[n] : share_of(scores(query, key, s, t), rows, n);
+        DynamicTensor weight = passing(
+            sizes_.kept ? rows.weights[n] : share_of(scores(query, key, s, t), rows, n), kinds, s);
         add(by_value, product("bgrst,bsgrd->btgd", thinned(weight, s, t), by_head, on_.by_values));
         const DynamicTensor by_weight = thinned(
             product("bsgrd,btgd->bgrst", by_head, part_of(values, 1, t, where_), on_.scores), s, t);
-        weight = block_map<S, S, S, S>("bgrst,bgrst,bgrs->bgrst", fn::SoftmaxBack{}, on_.scores,
-                                       where_, by_weight, weight, part_of(mean, 3, s, where_));
+        weight = block_map<S, S, S, S>("bgrst,bgrst,bgrs->bgrst", Back{}, on_.scores, where_,
+                                       by_weight, weight, part_of(mean, 3, s, where_));
         if (table_.defined()) add(by_table, table_gradient(weight, s, t));
-        add(by_key, product("bgrst,bsgrd->btgd", weight, query, on_.by_keys));
-        add(by_queries[n], product("bgrst,btgd->bsgrd", weight, key, on_.queries));
+        add(by_key, product("bgrst,bsgrd->btgd", weight, finite<S>(query), on_.by_keys));
+        add(by_queries[n], product("bgrst,btgd->bsgrd", weight, finite<S>(key), on_.queries));
       }
       by_keys.push_back(converted<T, C>(by_key, where_));
       by_values.push_back(converted<T, C>(by_value, where_));
@@ -128,6 +139,8 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
   }
 
  private:
+  using Back = std::conditional_t<documents, fn::MaskedSoftmaxBack, fn::SoftmaxBack>;
+
   /// Returns the heads of a tile of queries, by the softmax of its scores, and keeps the weights.
   DynamicTensor kept_tile(Span s, const DynamicTensor& query, const DynamicTensor& keys,
                           const DynamicTensor& values, BlockRows& rows) const {
@@ -135,7 +148,7 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
     DynamicTensor weight =
         softmax<S>("bgrst", 't', scores(query, part_of(keys, 1, t, where_), s, t), where_);
     // A softmax of masked scores alone is NaN; without a mask every query sees a key.
-    if (mask_.defined() || options_.window > 0 || (options_.causal && options_.first < 0))
+    if (mask_.keys.defined() || options_.window > 0 || (options_.causal && options_.first < 0))
       weight = seen(0, weight, s, t);
     rows.weights.push_back(weight);
     return product("bgrst,btgd->bsgrd", thinned(weight, s, t), part_of(values, 1, t, where_),
@@ -225,9 +238,48 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
     const Index first = s.from + options_.first - t.from;
     const fn::Seen mask{other, options_.causal && t.to - t.from - 1 > first, first,
                         options_.window};
-    if (mask_.defined())
-      return placed_map<S, bool>("bgrst,bt->bgrst", mask, where_, x, part_of(mask_, 1, t, where_));
-    return mask.causal || mask.window > 0 ? placed_map<S>("bgrst->bgrst", mask, where_, x) : x;
+    if constexpr (documents) {
+      return placed_map<S, std::int32_t, std::int32_t>(
+          "bgrst,bs,bt->bgrst", fn::SeenInDocument{mask}, where_, x,
+          part_of(mask_.queries, 1, s, where_), part_of(mask_.keys, 1, t, where_));
+    } else {
+      if (mask_.keys.defined())
+        return placed_map<S, bool>("bgrst,bt->bgrst", mask, where_, x,
+                                   part_of(mask_.keys, 1, t, where_));
+      return mask.causal || mask.window > 0 ? placed_map<S>("bgrst->bgrst", mask, where_, x) : x;
+    }
+  }
+  /// Return, with documents, keys with NaN where they or their values are not finite; x with zeros
+  /// there; the kinds of queries' gradients, (batch, groups, repeats, queries); and the weights
+  /// that pass them on.
+  DynamicTensor spoilt(const DynamicTensor& k, const DynamicTensor& v) const {
+    if constexpr (documents)
+      return block_map<T, T, T>(each_element(4).of_two, fn::SpoiltKey{}, k.sharding(), where_, k,
+                                v);
+    else
+      return k;
+  }
+  template <class E> DynamicTensor finite(const DynamicTensor& x) const {
+    if constexpr (documents)
+      return block_map<E, E>(each_element(x.extents().size()).of_one, fn::FinitePart{},
+                             x.sharding(), where_, x);
+    else
+      return x;
+  }
+  DynamicTensor kinds_of(const DynamicTensor& dy) const {
+    if constexpr (documents)
+      return reduced("bsgrd->bgrs", Reduction::max,
+                     block_map<S, T>(each_element(5).of_one, fn::GradientKind<S>{}, dy.sharding(),
+                                     where_, dy));
+    else
+      return {};
+  }
+  DynamicTensor passing(const DynamicTensor& weight, const DynamicTensor& kinds, Span s) const {
+    if constexpr (documents)
+      return block_map<S, S, S>("bgrst,bgrs->bgrst", fn::WeightBack{}, on_.scores, where_, weight,
+                                part_of(kinds, 3, s, where_));
+    else
+      return weight;
   }
   /// Returns the weights without those that are dropped.
   DynamicTensor thinned(const DynamicTensor& weight, Span s, Span t) const {
@@ -239,8 +291,11 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
     return detail::product(equation, a, b, out, where_);
   }
   DynamicTensor reduced(Reduction kind, const DynamicTensor& x) const {
-    return DynamicTensor(reduce(parse("bgrst->bgrs"), kind, false, x.core(), on_.rows,
-                                {"bgrst->bgrs", where_}, {}, dtype_of<S>));
+    return reduced("bgrst->bgrs", kind, x);
+  }
+  DynamicTensor reduced(std::string_view equation, Reduction kind, const DynamicTensor& x) const {
+    return DynamicTensor(reduce(parse(equation), kind, false, x.core(), on_.rows,
+                                {equation, where_}, {}, dtype_of<S>));
   }
   /// Adds a gradient to the sum, which is in float for half types and may have fewer keys.
   void add(DynamicTensor& to, const DynamicTensor& x) const {
@@ -275,7 +330,8 @@ template <class T, class S = ComputeType<T>> class BlockAttention {
   BlockSizes sizes_;
   AttentionOptions options_;
   fn::Dropped drop_;
-  DynamicTensor mask_, table_;
+  BlockMask mask_;
+  DynamicTensor table_;
   Where where_;
 };
 

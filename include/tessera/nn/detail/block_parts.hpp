@@ -5,14 +5,17 @@
 /// operators on dynamic tensors.
 ///
 ///     auto weights = block_map<T, T, T>("bgrst,bgrs->bgrst", fn::ExpAbove{}, on, where, scores, most);
+#include <limits>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <tessera/grad/adjoint/softmax.hpp>
 #include <tessera/grad/derivatives/arithmetic.hpp>
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/cast.hpp>
+#include <tessera/kernel/functions/comparison.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/nn/detail/block_sizes.hpp>
 #include <tessera/op/call/operators.hpp>
@@ -36,15 +39,52 @@ struct ExpAbove {
     return tessera::detail::choose(masked, T(0), tessera::detail::exp_of(x - m));
   }
 };
-/// e^(x - m) w, where e^(x - m) is ExpAbove's.
+/// e^(x - m) w, where e^(x - m) is ExpAbove's; 0 of a masked score, whatever w is.
 struct ShareAbove {
   static constexpr std::string_view name = "share";
   template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T m, T w) const {
-    return ExpAbove::of(x, m) * w;
+    const T e = ExpAbove::of(x, m);
+    return tessera::detail::choose(e == T(0), T(0), e * w);
   }
   template <int I, RealElement T> KOKKOS_FORCEINLINE_FUNCTION T derivative(T x, T m, T w) const {
-    const T e = ExpAbove::of(x, m);
-    return I == 2 ? e : I == 1 ? -e * w : e * w;
+    return I == 2 ? ExpAbove::of(x, m) : I == 1 ? -(*this)(x, m, w) : (*this)(x, m, w);
+  }
+};
+/// A key where it and its value are finite, else NaN: so are the scores of queries that see it.
+struct SpoiltKey {
+  static constexpr std::string_view name = "key";
+  template <int I> using slope_by = std::conditional_t<I == 0, UnitSlope, ZeroSlope>;
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T key, T value) const {
+    return IsFinite{}(key) && IsFinite{}(value) ? key : std::numeric_limits<T>::quiet_NaN();
+  }
+};
+/// What an element of a gradient is: 0 zero, 1 finite, 2 not.
+template <class S> struct GradientKind {
+  static constexpr std::string_view name = "kind of gradient";
+  static constexpr Slope slope = Slope::zero;
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION S operator()(T dy) const {
+    return static_cast<S>(dy == T{} ? 0.0f : IsFinite{}(dy) ? 1.0f : 2.0f);
+  }
+};
+/// A weight on the way back, by the kind of its query's gradient: none passes a gradient of zero,
+/// whatever it is, and one that is not finite makes NaN of each that is not zero.
+struct WeightBack {
+  static constexpr std::string_view name = "weight";
+  template <int I> using slope_by = std::conditional_t<I == 0, UnitSlope, ZeroSlope>;
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T weight, T kind) const {
+    if (weight == T{} || kind == T{}) return T{};
+    return kind > static_cast<T>(1.5f) ? std::numeric_limits<T>::quiet_NaN() : weight;
+  }
+};
+/// SoftmaxBack's w (dy - s); 0 of a weight of 0, whatever the others are.
+struct MaskedSoftmaxBack {
+  static constexpr std::string_view name = "gradient";
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T dy, T w, T s) const {
+    return w == T{} ? T{} : SoftmaxBack{}(dy, w, s);
+  }
+  template <int I, RealElement T> KOKKOS_FORCEINLINE_FUNCTION T derivative(T dy, T w, T s) const {
+    if (w == T{}) return T{};
+    return I == 0 ? w : I == 1 ? dy - s : -w;
   }
 };
 /// 1 / x; 0 of the sum of no weights.

@@ -22,6 +22,7 @@ struct BlockShardings {
   Sharding values;     ///< btgd, forward
   Sharding heads;      ///< bsgrd
   Sharding mask;       ///< bt
+  Sharding asking;     ///< bs, of the documents of queries
   Sharding back;       ///< btgd, values on the way back
   Sharding by_heads;   ///< bsgrd, the heads' gradient
   Sharding by_keys;    ///< btgd, a block's gradient, as by_values
@@ -50,6 +51,7 @@ struct BlockShardings {
             .values = {all[0], {}, all[1], result[4]},
             .heads = {all[0], all[3], all[1], all[2], result[4]},
             .mask = {all[0], {}},
+            .asking = {all[0], all[3]},
             .back = keys,
             .by_heads = queries,
             .by_keys = open,
@@ -68,6 +70,7 @@ struct BlockShardings {
             .values = v,
             .heads = result,
             .mask = {all[0], all[4]},
+            .asking = {all[0], all[3]},
             .back = v,
             .by_heads = result,
             .by_keys = k,
