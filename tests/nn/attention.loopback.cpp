@@ -293,8 +293,12 @@ DocumentResults packed_results(const ProcessMesh<Grid>& mesh, const DocumentCase
       from_host<typename H::K>(mesh, keys, made(from, c.keys, key_size, 3, nan, spoilt.other))};
   const auto weights = from_host<typename H::Q>(
       mesh, queries, made(to, c.queries, query_size, 4, 0.5, spoilt.slope));
-  const auto to_documents = from_host<TokenIds<U>>(mesh, to.extents(), to.numbers()),
-             from_documents = from_host<TokenIds<U>>(mesh, from.extents(), from.numbers());
+  const auto numbers = [&](const Packing& at) {  // padding is 0, and negative
+    std::vector<std::int32_t> all = at.numbers();
+    if (cross) std::replace(all.begin(), all.end(), 0, -1);
+    return from_host<TokenIds<U>>(mesh, at.extents(), all);
+  };
+  const auto to_documents = numbers(to), from_documents = numbers(from);
   const auto [loss, gradient] = value_and_grad([&](const H& x) {
     const auto y =
         cross ? attend(x, CrossDocuments{to_documents, from_documents}) : attend(x, to_documents);

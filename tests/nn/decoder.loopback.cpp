@@ -347,6 +347,30 @@ TEST_CASE("a decoder in less memory: attention by blocks, and blocks that run ag
   });
 }
 
+TEST_CASE("a decoder of packed documents gives what each gives alone") {
+  std::mutex mutex;
+  Values alone;
+  on_mesh(1, 1, [&](const ProcessMesh<Grid>& mesh) {
+    alone = packed_decoder_numbers<Whole>(mesh, own_rows(), false);
+  });
+  const auto check = [&](const ProcessMesh<Grid>& mesh, const DecoderOptions& options) {
+    const auto by = [&]<class R>(std::type_identity<R>) {
+      const double far =
+          farthest_apart(packed_decoder_numbers<R>(mesh, shared_rows(), true, options), alone);
+      const std::lock_guard lock(mutex);
+      CAPTURE(mesh.processes());
+      CHECK(far < 1e-11);
+    };
+    by(std::type_identity<TensorParallel<data, model>>{});
+    by(std::type_identity<SequenceSplit<data, model>>{});
+  };
+  on_mesh(2, 2, [&](const ProcessMesh<Grid>& mesh) {
+    check(mesh, {});
+    check(mesh, {.attention = {.block = 2}, .again = {true, true}});
+  });
+  on_mesh(3, 1, [&](const ProcessMesh<Grid>& mesh) { check(mesh, {.attention = {.queries = 4}}); });
+}
+
 TEST_CASE("a decoder of narrower elements, with losses in float") {
   on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
     const auto wide = loss_in<double>(mesh);

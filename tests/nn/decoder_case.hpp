@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nn/layer_cases.hpp"
+#include "nn/packed_case.hpp"
 
 namespace nn_test {
 
@@ -40,6 +41,19 @@ Numbers decoder_numbers(const ProcessMesh<Grid>& mesh, const DecoderSizes& sizes
   Numbers all{value(value_of)};
   append(all, gradient);
   return all;
+}
+
+/// The scores of texts, packed or not, and all gradients.
+template <class R>
+Values packed_decoder_numbers(const ProcessMesh<Grid>& mesh, const Packing& packing, bool documents,
+                              const DecoderOptions& options = {}) {
+  DecoderSizes sizes = ragged_decoder;
+  sizes.places = 6;
+  Parameters<Grid> make(mesh, 3);
+  return packed_numbers<R>(mesh, Decoder<On<R>>::like(make, sizes), packing, documents, 11,
+                           [&](const auto& w, const auto& ids, const auto& mask) {
+                             return next_tokens(w, ids, options, mask);
+                           });
 }
 
 }  // namespace nn_test

@@ -5,6 +5,7 @@
 
 #include <tessera/op/rows/statistics.hpp>
 
+#include "nn/packed_case.hpp"
 #include "nn/peer_files.hpp"
 
 namespace {
@@ -174,6 +175,40 @@ TEST_CASE("blocks that run again, and attention by blocks, give an encoder's gra
     own.attention.block = 2;
     CHECK(farthest_apart(c.gradients(own), kept) < 1e-11);
   });
+}
+
+TEST_CASE("an encoder of packed documents gives what each gives alone, and their gradients") {
+  std::mutex mutex;
+  for (const Peer* peer : {&bert, &esm}) {
+    const auto numbers = [&]<class R>(std::type_identity<R>, const ProcessMesh<Grid>& mesh,
+                                      const Packing& packing, bool documents, Index block) {
+      EncoderOptions options = peer->options;
+      options.attention.block = block;
+      Parameters<Grid> make(mesh, 3);
+      const auto weights = Encoder<On<R>>::like(make, peer->sizes);
+      return packed_numbers<R>(mesh, weights, packing, documents,
+                               static_cast<std::int32_t>(peer->sizes.vocabulary),
+                               [&](const auto& w, const auto& ids, const auto& mask) {
+                                 return masked_scores(w, encode(w, ids, options, mask), options);
+                               });
+    };
+    Values alone;
+    on_mesh(1, 1, [&](const ProcessMesh<Grid>& mesh) {
+      alone = numbers(std::type_identity<Whole>{}, mesh, own_rows(), false, 0);
+    });
+    for (const auto& [rows, columns] : meshes)
+      on_mesh(rows, columns, [&](const ProcessMesh<Grid>& mesh) {
+        for_each_rules([&]<class R>(const char* rules, std::type_identity<R> on) {
+          const Index block = mesh.processes() % 2 == 0 ? 0 : 4;
+          const double far = farthest_apart(numbers(on, mesh, shared_rows(), true, block), alone);
+          const std::lock_guard lock(mutex);
+          CAPTURE(peer->name);
+          CAPTURE(rules);
+          CAPTURE(mesh.processes());
+          CHECK(far < 1e-11);
+        });
+      });
+  }
 }
 
 /// The peak of an encoder's states and scores, as it runs or on paper.

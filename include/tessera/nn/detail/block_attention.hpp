@@ -98,7 +98,7 @@ template <class T, class S = ComputeType<T>, bool documents = false> class Block
         product("bsgrd,bsgrd->bgrs", widened(slope), finite<S>(widened(heads)), on_.rows);
     const DynamicTensor queries = arranged(q, on_.queries),
                         keys = arranged(sizes_.kept ? k : spoilt(k, v), on_.keys),
-                        values = finite<S>(arranged(v, on_.back)),
+                        values = arranged(v, on_.back),
                         by_heads = sizes_.queries.count() == 1 && sizes_.kept
                                        ? widened(slope)  // which may lie anywhere
                                        : arranged(slope, on_.by_heads),

@@ -114,7 +114,8 @@ TranslatorStates<U> after_feed_forward(const TranslatorBlock<U>& block, const X&
   };
   const auto run = [&](const X& y, const auto& activation) {
     if (block.feed_forward) return feed_forward(*block.feed_forward, y, activation, where);
-    const auto made = expert_layer(*block.experts, y, options.experts, activation, valid, where);
+    const auto made = expert_layer(*block.experts, y, options.experts, activation,
+                                   valid_of(mask_of_keys(valid), where), where);
     to.experts = {made.balance_loss, made.z_loss, made.dropped, {made.load}};
     return made.output;
   };
@@ -147,12 +148,21 @@ template <class X, class U, class I, class V>
 X translator_input(const Embedding<U>& table, const TranslatorStack<U>& stack, const I& ids,
                    const TranslatorOptions& options, const Dropout& drop, const V& valid,
                    Where where) {
-  X x = kept(look_up<typename X::spec>(table, ids, where), valid, where);
+  X x = kept(look_up<typename X::spec>(table, ids, where), valid_of(mask_of_keys(valid), where),
+             where);
   if (options.embedding_scale != 1)
     x = x * from_double<typename X::value_type>(options.embedding_scale);
-  if (stack.positions) x = add_positions(*stack.positions, x, options.first_place, where);
+  if (stack.positions) x = with_positions(*stack.positions, x, valid, options.first_place, where);
   if (stack.input_norm) x = normed(*stack.input_norm, x, options.epsilon, where);
   return dropout(x, drop, where);
+}
+
+/// Returns which places of a source those of a target see, as the masks of both say.
+template <class V, class W> auto source_mask(const V& valid, const W& source_valid) {
+  if constexpr (by_documents<V> && by_documents<W>)
+    return CrossDocuments{mask_of_queries(valid), mask_of_keys(source_valid)};
+  else
+    return source_valid;
 }
 
 /// Returns x after the blocks of a stack; number `first` of all is its first one. `source` are the
@@ -180,7 +190,7 @@ TranslatorStates<U> through_stack(const TranslatorStack<U>& stack, const X& x,
           },
           [&](const Attention<U>& layer, const X& y) {
             return attention(layer, y, *seen, to_source(own.attention, own.dropout.at(4)),
-                             source_valid, where);
+                             source_mask(valid, source_valid), where);
           });
     };
     const Recompute again =
@@ -206,8 +216,9 @@ auto translator_scores(const Translator<U>& model, const A& states, Where where)
 
 /// Returns the states of sources, and what experts say: ids is (batch, sequence), integers;
 /// `valid`, if given, is (batch, sequence), bool, false where a text has ended: states there mean
-/// nothing. Communication: that of the layers; of blocks that run again once more. Collective over
-/// the mesh. Throws ShapeError when the text is longer than the table of positions.
+/// nothing, or Documents of several texts in a row. Communication: that of the layers; of blocks
+/// that run again once more. Collective over the mesh. Throws ShapeError when the text is longer
+/// than the table of positions.
 template <class U, TypedTensor I, class V = AllValid>
 TranslatorStates<U> encode(const Translator<U>& model, const I& ids,
                            const TranslatorOptions& options = {}, const V& valid = {},
@@ -224,12 +235,15 @@ TranslatorStates<U> encode(const Translator<U>& model, const I& ids,
 
 /// Returns the scores of the tokens that follow each one of a target, and what the decoder's
 /// experts say: states are the encoder's, (batch, places, embed), ids (batch, sequence);
-/// `source_valid` and `target_valid`, if given, are bool, (batch, places) and (batch, sequence).
+/// `source_valid` and `target_valid`, if given, are bool, (batch, places) and (batch, sequence), or
+/// both are Documents: then a target sees the source of its number.
 /// Communication, errors: as encode.
 template <class U, TypedTensor A, TypedTensor I, class W = AllValid, class V = AllValid>
 TranslatorScores<U> next_tokens(const Translator<U>& model, const A& states, const I& ids,
                                 const TranslatorOptions& options = {}, const W& source_valid = {},
                                 const V& target_valid = {}, Where where = Where::here()) {
+  static_assert(detail::by_documents<V> == detail::by_documents<W>,
+                "[tessera] sources and targets are both packed, or neither is; give Documents of both");
   using X = typename TranslatorStates<U>::X;
   const std::size_t first = model.encoder.blocks.size();
   const X x = [&] {
@@ -268,7 +282,7 @@ struct TranslationLoss {
   double gate_z = 0.001;  ///< times their z_loss
 };
 
-/// Returns the mean cross-entropy of the scores over the places that count, plus the experts'
+/// Returns the mean cross-entropy of the scores over the places that count, those of all documents, plus the experts'
 /// losses, a scalar: `next` are the tokens that follow, (batch, sequence). Communication: that of
 /// cross_entropy and mean_where. Collective over the mesh. Throws as cross_entropy.
 template <class U, TypedTensor I, class V = AllValid>
@@ -283,7 +297,8 @@ auto translation_loss(const TranslatorScores<U>& made, const I& next,
     if constexpr (std::is_same_v<V, AllValid>)
       return Scalar(mean(losses, where));
     else
-      return Scalar(mean_where(losses, valid, where));
+      return Scalar(
+          mean_where(losses, detail::valid_of(detail::mask_of_keys(valid), where), where));
   }();
   const auto add = [&](const std::optional<Scalar>& more, double share) {
     if (more && share != 0) loss = loss + *more * detail::from_double<Real>(share);
