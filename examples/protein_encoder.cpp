@@ -37,23 +37,19 @@ using support::Voice;
 
 /// Prints the parameters, and the plan of a batch of such a size.
 template <class U>
-void plan(const ProcessMesh<Grid>& on, const Kind& kind, Index rows, Index length, bool finds,
+void plan(const ProcessMesh<Grid>& on, const Kind& kind, const Batch& batch, bool finds,
           const Voice& say) {
   const auto mesh = dry_mesh(on);
   const Run<U> run(mesh, kind, finds, false);
   const ParameterTable table = parameter_table(run.model());
   if (on.dry()) say("\nThe parameters, of the first block alone\n{}", of_first_block(table));
-  const Batch batch{std::vector<Index>(static_cast<std::size_t>(rows)), length,
-                    std::vector<Id>(static_cast<std::size_t>(rows * length)),
-                    std::vector<float>(static_cast<std::size_t>(rows * length))};
-  const auto ids = ids_of<U>(mesh, batch);
-  const auto weights = weights_of<U>(mesh, batch);
+  const auto asked = given<U>(mesh, batch);
   Recording recording(mesh);
-  (void)run(run.model(), ids, weights);
+  (void)run(run.model(), asked);
   const Program program = recording.take();
-  say("\n{} parameters, {} MiB a process\nThe plan of {} sequences of {} words, before its "
+  say("\n{} parameters, {} MiB a process\nThe plan of {} rows of {} words, before its "
       "passes\n{}  peak with the weights {} KiB a process\nWhat block 0 sends, on process {}\n{}",
-      table.elements(), ceil_div(table.bytes(), Index{1} << 20), rows, length,
+      table.elements(), ceil_div(table.bytes(), Index{1} << 20), batch.rows.rows, batch.rows.length,
       support::by_layers(program), program.peak_bytes() >> 10, mesh.process(),
       calls_of(program, "block 0"));
 }
@@ -62,11 +58,10 @@ void plan(const ProcessMesh<Grid>& on, const Kind& kind, Index rows, Index lengt
 template <class U, class F>
 Answer<U> run_planned(const ProcessMesh<Grid>& mesh, Compiled<F>& compiled, const Encoder<U>& model,
                       const Batch& batch) {
-  const auto ids = ids_of<U>(mesh, batch);
-  const auto weights = weights_of<U>(mesh, batch);
+  const auto asked = given<U>(mesh, batch);
   const Index sent = mesh.ledger().payload_bytes();
   mesh.arena().reset_peak();
-  const Answer<U> answer = compiled(model, ids, weights);
+  const Answer<U> answer = compiled(model, asked);
   const Program& program = compiled.program();
   const auto require = [](const char* what, Index planned, Index counted) {
     if (planned != counted)
@@ -87,24 +82,29 @@ void encode_all(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& k
     if (flags.length + 2 > most)  // with the words that begin and end a sequence
       throw UsageError("--length " + std::to_string(flags.length) + ": the encoder has " +
                        std::to_string(most - 2) + " places for letters; give fewer");
-    return plan<U>(mesh, kind, flags.batch, flags.length + 2, true, say);
+    return plan<U>(mesh, kind, empty_batch(flags.batch, flags.length + 2), true, say);
   }
   const std::vector<Sequence> all =
       flags.sequences.empty() ? some_antibodies : read_sequences(flags.sequences);
-  const std::vector<Batch> work = batches(all, kind.vocabulary, flags.batch, most);
-  Index letters = 0;
+  const std::vector<Batch> work =
+      flags.pack > 0 ? packed_batches(all, kind.vocabulary, flags.batch, flags.pack, most)
+                     : batches(all, kind.vocabulary, flags.batch, most);
+  Index letters = 0, places = 0, longest = 0;
   bool finds = false;
   for (const Sequence& one : all) {
     letters += static_cast<Index>(one.letters.size());
+    longest = max_of(longest, static_cast<Index>(one.letters.size()) + 2);
     finds = finds || one.letters.find('_') != std::string::npos;
   }
-  say("{} sequences, {} letters, in {} batches\n", all.size(), letters, work.size());
-  plan<U>(mesh, kind, static_cast<Index>(work[0].members.size()), work[0].length, finds, say);
+  for (const Batch& batch : work) places += volume(batch.rows.extents());
+  say("{} sequences, {} letters, in {} batches of {} places in all\n", all.size(), letters,
+      work.size(), places);
+  plan<U>(mesh, kind, work[0], finds, say);
 
   const Run<U> run(mesh, kind, finds, !flags.states.empty());
-  auto compiled = compile([&](const Encoder<U>& model, const Ids<U>& ids,
-                              const Weights<U>& weights) { return run(model, ids, weights); });
-  Results results(all, kind, work[0].length, !flags.states.empty());
+  auto compiled =
+      compile([&](const Encoder<U>& model, const Given<U>& asked) { return run(model, asked); });
+  Results results(all, kind, ceil_div(longest, Index{8}) * 8, !flags.states.empty());
   support::Progress progress(static_cast<Index>(work.size()), say.speaks);
   const auto start = std::chrono::steady_clock::now();
   std::optional<Tracing> tracing;

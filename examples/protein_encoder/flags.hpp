@@ -24,7 +24,8 @@ inline constexpr const char* usage =
   --sequences FILE    FASTA, or one sequence a line; '_' is a letter to be found (four antibodies' chains)
   --mesh DxM          processes that split data x model (near square)
   --split HOW         how the encoder is split: batch, tensors, two (2D finalized), shards or sequence (batch)
-  --batch N           sequences at a time (32)
+  --batch N           rows at a time (32), of one sequence each
+  --pack N            several sequences in a row, which then has N places; the results are the same
   --out FILE          write the mean of each sequence's last states, (sequences, width), to FILE, an npy
   --found FILE        write the words' probabilities at each '_', (places, words), to FILE, an npy
   --states FILE       write all states, (layers + 1, sequences, places, width), to FILE, an npy; zero after an end
@@ -39,7 +40,7 @@ struct Flags {
   std::string weights, sequences, split = "batch", out, found, states, trace;
   support::MeshFlag mesh;
   EncoderSizes sizes{.embed = 64, .heads = 4, .hidden = 128, .layers = 2};
-  Index batch = 32, length = 512;
+  Index batch = 32, length = 512, pack = 0;
   bool dry = false, help = false;
 };
 
@@ -54,6 +55,7 @@ inline Flags read_flags(const std::vector<std::string>& words) {
       .count("--hidden", flags.sizes.hidden)
       .count("--length", flags.length)
       .count("--batch", flags.batch)
+      .count("--pack", flags.pack)
       .text("--weights", flags.weights)
       .text("--sequences", flags.sequences)
       .text("--out", flags.out)

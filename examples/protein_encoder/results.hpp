@@ -46,9 +46,9 @@ class Results {
   /// Communication: that of to_host. Collective over the answer's mesh.
   template <class U> void add(const Batch& batch, const Answer<U>& answer) {
     const auto means = to_host(answer.means);
-    for (std::size_t row = 0; row < batch.members.size(); ++row) {
-      copy(means.values, static_cast<Index>(row), means_, batch.members[row]);
-      letters_ += static_cast<Index>(letters(batch.members[row]).size());
+    for (std::size_t m = 0; m < batch.members.size(); ++m) {
+      copy(means.values, batch.mean(m), means_, batch.members[m]);
+      letters_ += static_cast<Index>(letters(batch.members[m]).size());
     }
     if (answer.probabilities) add_found(batch, to_host(*answer.probabilities).values);
     if (states_.values.empty()) return;
@@ -93,24 +93,23 @@ class Results {
     std::copy_n(from.begin() + row * width, width, to.values.begin() + to_row * width);
   }
   void add_found(const Batch& batch, const std::vector<float>& values) {
-    for (std::size_t row = 0; row < batch.members.size(); ++row) {
-      const std::string& text = letters(batch.members[row]);
-      std::vector<float>& own = found_[static_cast<std::size_t>(batch.members[row])];
+    for (std::size_t m = 0; m < batch.members.size(); ++m) {
+      const std::string& text = letters(batch.members[m]);
+      std::vector<float>& own = found_[static_cast<std::size_t>(batch.members[m])];
       for (std::size_t i = 0; i < text.size(); ++i) {
         if (text[i] != '_') continue;  // letter i is word i + 1, after the one that begins
         const auto at =
-            values.begin() + (static_cast<Index>(row) * batch.length + static_cast<Index>(i) + 1) *
-                                 vocabulary_.size();
+            values.begin() + (batch.first(m) + static_cast<Index>(i) + 1) * vocabulary_.size();
         own.insert(own.end(), at, at + vocabulary_.size());
       }
     }
   }
   /// Where a sequence has ended, zeros stay.
   void add_states(const Batch& batch, Index layer, const std::vector<float>& values) {
-    for (std::size_t row = 0; row < batch.members.size(); ++row) {
-      const Index from = static_cast<Index>(row) * batch.length,
-                  to = (layer * states_.extents[1] + batch.members[row]) * states_.extents[2],
-                  words = static_cast<Index>(letters(batch.members[row]).size()) + 2;
+    for (std::size_t m = 0; m < batch.members.size(); ++m) {
+      const Index from = batch.first(m),
+                  to = (layer * states_.extents[1] + batch.members[m]) * states_.extents[2],
+                  words = batch.rows.documents[m].length;
       for (Index s = 0; s < words; ++s) copy(values, from + s, states_, to + s);
     }
   }

@@ -4,7 +4,7 @@
 /// The encoder at work on a batch.
 ///
 ///     const Run<Here> run(mesh, kind, true, false);          // finds letters, gives the last states
-///     const Answer<Here> answer = run(run.model(), ids_of<Here>(mesh, batch), weights_of<Here>(mesh, batch));
+///     const Answer<Here> answer = run(run.model(), given<Here>(mesh, batch));
 #include <optional>
 #include <vector>
 
@@ -12,15 +12,21 @@
 
 namespace protein_encoder {
 
-/// What a batch gives: its sequences' means, the words' probabilities where letters are masked, and
-/// states, the last ones or all.
+/// What a batch gives: its sequences' means, (rows, members of a row, width), the words'
+/// probabilities where letters are masked, and states, the last ones or all.
 template <class U> struct Answer {
-  typename U::template Tensor<logical::batch, logical::embed> means;
+  typename U::template Tensor<logical::batch, _, logical::embed> means;
   std::optional<typename U::template Tensor<logical::batch, logical::sequence, logical::vocabulary>>
       probabilities;
   std::vector<States<U>> states;
 };
-template <class U> using Weights = typename U::template Tensor<logical::batch, logical::sequence>;
+/// A batch on a mesh: ids are (rows, length), weights (rows, members of a row, length).
+template <class U> struct Given {
+  Ids<U> ids;
+  typename U::template Tensor<logical::batch, _, logical::sequence> weights;
+  std::optional<Documents<Ids<U>>> documents;  ///< where rows have several members
+  static constexpr auto fields = Fields<&Given::ids, &Given::weights, &Given::documents>{};
+};
 
 template <class U> class Run {
  public:
@@ -31,19 +37,18 @@ template <class U> class Run {
 
   const Encoder<U>& model() const { return model_; }
 
-  /// ids and weights are (batch, length).
-  Answer<U> operator()(const Encoder<U>& model, const Ids<U>& ids,
-                       const Weights<U>& weights) const {
-    const auto valid = not_equal(ids, kind_.vocabulary.padding);
+  Answer<U> operator()(const Encoder<U>& model, const Given<U>& given) const {
+    const auto states = [&](const auto& mask) -> std::vector<States<U>> {
+      if (all_states_) return hidden_states(model, given.ids, kind_.options, mask);
+      return {encode(model, given.ids, kind_.options, mask)};
+    };
     Answer<U> answer;
-    if (all_states_)
-      answer.states = hidden_states(model, ids, kind_.options, valid);
-    else
-      answer.states = {encode(model, ids, kind_.options, valid)};
+    answer.states = given.documents ? states(*given.documents)
+                                    : states(not_equal(given.ids, kind_.vocabulary.padding));
     const States<U>& last = answer.states.back();
     {
-      const Layer scope(ids, "means");
-      answer.means = einsum<"bsm,bs->bm">(last, weights);
+      const Layer scope(given.ids, "means");
+      answer.means = einsum<"bsm,bns->bnm">(last, given.weights);
     }
     if (kind_.sizes.head)
       answer.probabilities = softmax<"bsv", 'v'>(masked_scores(model, last, kind_.options));
@@ -62,13 +67,14 @@ template <class U> class Run {
   Encoder<U> model_;
 };
 
-template <class U> Ids<U> ids_of(const ProcessMesh<Grid>& mesh, const Batch& batch) {
-  return from_host<Ids<U>>(mesh, {static_cast<Index>(batch.members.size()), batch.length},
-                           batch.ids);
-}
-template <class U> Weights<U> weights_of(const ProcessMesh<Grid>& mesh, const Batch& batch) {
-  return from_host<Weights<U>>(mesh, {static_cast<Index>(batch.members.size()), batch.length},
-                               batch.weights);
+template <class U> Given<U> given(const ProcessMesh<Grid>& mesh, const Batch& batch) {
+  const Packing& rows = batch.rows;
+  Given<U> to{from_host<Ids<U>>(mesh, rows.extents(), batch.ids),
+              from_host<decltype(Given<U>::weights)>(mesh, {rows.rows, batch.most(), rows.length},
+                                                     batch.weights),
+              {}};
+  if (batch.packed) to.documents = documents_of<U>(mesh, rows);
+  return to;
 }
 
 }  // namespace protein_encoder

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares the example protein_encoder, with real weights, with Hugging Face's implementation in float64: all states within 1e-5 of
-each layer's largest value, and the probabilities of masked letters, under every list of rules on 1, 2 and 4 processes.
+each layer's largest value, and the probabilities of masked letters, under every list of rules on 1, 2 and 4 processes, with sequences
+in rows of their own and, on some meshes, several in a row.
 
     python3 tests/nn/encoder_of_hugging_face/real.py weights build/release/examples/protein_encoder -- mpiexec -n @
 
@@ -23,6 +24,7 @@ LIGHT = "DVVMTQTPFSLPVSLGDQASISCRSSQSLVHSNGNTYLHWYLQKPGQSPKLLIYKVSNRFSGVPDRFSGSG
 SEQUENCES = [HEAVY, LIGHT, HEAVY[:70], "____" + HEAVY[4:57] + "_" + HEAVY[58:], LIGHT[20:25], "_", LIGHT[:9] + "X_*" + LIGHT[12:90]]
 SPLITS = ("batch", "tensors", "two", "shards", "sequence")
 MESHES = {1: ("1x1",), 2: ("2x1", "1x2"), 4: ("2x2", "1x4")}
+PACKED = {"1x1": (0, 300), "2x2": (0, 300)}  # places of a row that sequences share; 0: they share none
 LIMIT = 1e-5
 
 
@@ -47,16 +49,17 @@ def compare(name, folder, program, launcher):
         run(program, launcher, 2, [*common, "--mesh", "2x1"])
         with open(lines, "w") as file:
             file.write("\n".join(SEQUENCES) + "\n")
-        for processes, mesh, split in ((n, mesh, split) for n, meshes in MESHES.items() for mesh in meshes for split in SPLITS):
+        for processes, mesh, split, pack in ((n, mesh, split, pack) for n, meshes in MESHES.items() for mesh in meshes
+                                             for split in SPLITS for pack in PACKED.get(mesh, (0,))):
             files = {flag: os.path.join(work, flag + ".npy") for flag in ("states", "found", "out")}
-            run(program, launcher, processes, [*common, "--mesh", mesh, "--split", split,
+            run(program, launcher, processes, [*common, "--mesh", mesh, "--split", split, *(("--pack", str(pack)) if pack else ()),
                                                *(word for flag, path in files.items() for word in ("--" + flag, path))])
             own = {flag: numpy.load(path) for flag, path in files.items()}
             own["states"] = own["states"][:, :, :states.shape[2]]
             means = numpy.stack([states[-1, i, 1:1 + len(text)].mean(0) for i, text in enumerate(SEQUENCES)])
             pairs = [*zip(own["states"], states), (own["found"], found), (own["out"], means)]
             far = [float(abs(a - b).max() / abs(b).max()) if a.shape == b.shape else float("inf") for a, b in pairs]
-            print(f"{name} {mesh} {split:8}  states {max(far[:-2]):.1e}, probabilities {far[-2]:.1e}, means {far[-1]:.1e}", flush=True)
+            print(f"{name} {mesh} {split:8} {'packed' if pack else '':6}  states {max(far[:-2]):.1e}, probabilities {far[-2]:.1e}, means {far[-1]:.1e}", flush=True)
             worst = max([worst, *far])
     return worst
 
