@@ -3,6 +3,8 @@
 // groups of heads over two processes, a text and another one of other length, and masks.
 #include <algorithm>
 
+#include <tessera/op/compile.hpp>
+
 #include "nn/layer_cases.hpp"
 
 namespace {
@@ -317,10 +319,10 @@ DocumentResults packed_results(const ProcessMesh<Grid>& mesh, const DocumentCase
     results.of.push_back(own);
   }
   for (int n = 0; n < 4; ++n) {
-    const auto numbers = (n < 2 ? to : from).numbers();
+    const auto used = (n < 2 ? to : from).numbers();
     const Index width = n < 2 ? query_size : key_size;
     for (std::size_t i = 0; i < all[n].size(); ++i)
-      if (numbers[i / static_cast<std::size_t>(width)] == 0) results.padding.push_back(all[n][i]);
+      if (used[i / static_cast<std::size_t>(width)] == 0) results.padding.push_back(all[n][i]);
   }
   return results;
 }
@@ -421,6 +423,175 @@ TEST_CASE("documents that share rows give what each gives alone, and spoil no ot
       check_documents<double, TensorParallel<data, model>>(mesh, seed, 1e-12, mutex);
       check_documents<double, SequenceSplit<data, model>>(mesh, seed, 1e-12, mutex);
     });
+}
+
+TEST_CASE("documents in narrow elements, with a relative bias, and compiled") {
+  std::mutex mutex;
+  on_mesh(2, 2, [&](const ProcessMesh<Grid>& mesh) {
+    check_documents<float, SequenceSplit<data, model>>(mesh, 3, 1e-5, mutex);
+    check_documents<half, SequenceSplit<data, model>>(mesh, 4, 1e-2, mutex);
+    check_documents<bfloat16, TensorParallel<data, model>>(mesh, 5, 6e-2, mutex);
+
+    const DocumentCase c = DocumentCase::within(8);
+    for (const AttentionOptions& options : document_ways) {
+      AttentionOptions near = options;
+      near.farthest = 5;
+      const auto attend = [&]<class U>(const DocumentHeads<U>& x, const auto& mask) {
+        Parameters<Grid> make(mesh, 5);
+        const auto bias = RelativeBias<U>::like(
+            make, {.buckets = 6, .groups = doc_groups, .repeats = doc_repeats});
+        return blocked_attention(x.q, x.k, x.v, near, mask, bias);
+      };
+      const auto packed =
+          packed_results<double, TensorParallel<data, model>>(mesh, c, false, {}, attend);
+      const auto expected = alone<double>(mesh, c, attend);
+      for (std::size_t d = 0; d < expected.size(); ++d)
+        CHECK(worst(packed.of[d], expected[d]) < 1e-12);
+    }
+  });
+}
+
+namespace {
+/// What a layer makes of rows of documents, and its gradients: by x of each document, and by the
+/// layer's own tensors.
+struct LayerResults {
+  std::vector<std::vector<double>> of;
+  std::vector<double> parameters;
+};
+template <class R, class Mask>
+LayerResults layer_results(const ProcessMesh<Grid>& mesh, const Packing& rows, double padding,
+                           int spoilt, const AttentionOptions& options, const Mask& mask_of) {
+  using U = On<R>;
+  Parameters<Grid> make(mesh, 5);
+  const auto layer = Attention<U>::like(make, {.embed = 6, .heads = 3, .bias = true});
+  std::vector<Index> lengths;
+  for (const Packing::Document& one : rows.documents) lengths.push_back(one.length);
+  const auto laid = [&](int which, double other, double bad) {
+    return from_host<Activations<U>>(
+        mesh, {rows.rows, rows.length, 6},
+        DocumentCase::rows<double>(rows, lengths, 6, which, other, spoilt, bad));
+  };
+  const auto x = laid(1, padding, NAN), weights = laid(2, 0, 0);
+  const auto mask = mask_of(documents_of<U>(mesh, rows));
+  auto step = compile([&](const Attention<U>& w, const Activations<U>& given) {
+    return value_and_grad<0, 1>([&](const auto& u, const auto& v) {
+      const auto y = attention(u, v, v, options, mask);
+      return std::tuple(sum(y * weights), y);
+    })(w, given);
+  });
+  const auto made = step(layer, x);
+  LayerResults results;
+  append(results.parameters, std::get<0>(made.gradient));
+  const auto y = to_host(std::get<1>(made.value)).values,
+             dx = to_host(std::get<1>(made.gradient)).values;
+  for (std::size_t d = 0; d < lengths.size(); ++d) {
+    results.of.push_back(part(y, rows, d, 6));
+    const auto more = part(dx, rows, d, 6);
+    results.of.back().insert(results.of.back().end(), more.begin(), more.end());
+  }
+  return results;
+}
+}  // namespace
+
+TEST_CASE(
+    "a layer of attention to documents, compiled, whatever padding and other documents hold") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    const Packing rows = pack_documents(some_lengths(6, 7, 7), 9);
+    for (const AttentionOptions& options :
+         {AttentionOptions{}, {.rotary = true}, {.causal = true, .rotary = true, .block = 4}}) {
+      const auto results = [&](double padding, int spoilt, bool places) {
+        const auto all = [](const auto& documents) { return documents; };
+        const auto numbers = [](const auto& documents) { return documents.numbers; };
+        using R = SequenceSplit<data, model>;
+        return places ? layer_results<R>(mesh, rows, padding, spoilt, options, all)
+                      : layer_results<R>(mesh, rows, padding, spoilt, options, numbers);
+      };
+      const LayerResults plain = results(0, -1, true), padded = results(NAN, -1, true),
+                         spoilt = results(NAN, 2, true), by_row = results(0, -1, false);
+      CHECK(padded.of == plain.of);
+      CHECK(padded.parameters == plain.parameters);
+      CHECK(worst(by_row.parameters, plain.parameters) < 1e-12);
+      for (std::size_t d = 0; d < plain.of.size(); ++d) {
+        if (d != 2) CHECK(spoilt.of[d] == plain.of[d]);
+        CHECK(worst(by_row.of[d], plain.of[d]) < 1e-12);
+      }
+    }
+  });
+}
+
+namespace {
+/// The Program of the way forward and back with documents, or without a mask.
+template <class R>
+Program document_program(const ProcessMesh<Grid>& mesh, Index batch, Index length,
+                         const AttentionOptions& options, bool documents) {
+  using U = On<R>;
+  using H = DocumentHeads<U>;
+  Parameters<Grid> make(mesh, 5);
+  const H given{normal<typename H::Q>(make, {batch, length, doc_groups, doc_repeats, doc_elements}),
+                normal<typename H::K>(make, {batch, length, doc_groups, doc_elements}),
+                normal<typename H::K>(make, {batch, length, doc_groups, doc_elements})};
+  const auto numbers = from_function<TokenIds<U>>(mesh, {batch, length}, Ids{3});
+  mesh.arena().reset_peak();
+  Recording recording(mesh);
+  (void)value_and_grad([&](const H& x) {
+    return documents ? loss_of(blocked_attention(x.q, x.k, x.v, options, numbers))
+                     : loss_of(blocked_attention(x.q, x.k, x.v, options));
+  })(given);
+  return recording.take();
+}
+}  // namespace
+
+TEST_CASE("documents: memory and payload are planned, and only the numbers of keys are gathered") {
+  const auto more = []<class R>(std::type_identity<R>, const AttentionOptions& options) {
+    const auto mesh = dry_mesh<Grid>(2, 4);
+    return document_program<R>(mesh, 8, 64, options, true).payload_bytes() -
+           document_program<R>(mesh, 8, 64, options, false).payload_bytes();
+  };
+  const Index numbers = 8 / 2 * 64 * 4 * 3 / 4;  // of a process's rows, from three others
+  for (const Index block : {0, 16}) {
+    CHECK(more(std::type_identity<SequenceSplit<data, model>>{}, {.block = block}) == numbers);
+    CHECK(more(std::type_identity<TensorParallel<data, model>>{}, {.block = block}) == 0);
+    CHECK(more(std::type_identity<DataParallel<BothAxes>>{}, {.block = block}) == 0);
+  }
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& there) {
+    using R = SequenceSplit<data, model>;
+    for (const AttentionOptions& options : document_ways) {
+      const Index sent = there.ledger().payload_bytes();
+      const Program ran = document_program<R>(there, 3, 33, options, true);
+      CHECK(ran.peak_bytes() == there.arena().peak());
+      CHECK(ran.own_payload_bytes() == there.ledger().payload_bytes() - sent);
+      if (there.process() == 0)
+        CHECK(ran.peak_bytes() ==
+              document_program<R>(dry_mesh<Grid>(2, 2), 3, 33, options, true).peak_bytes());
+    }
+  });
+}
+
+TEST_CASE("documents of wrong sizes say so") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  using U = On<Whole>;
+  Parameters<Grid> make(mesh, 5);
+  const auto layer = Attention<U>::like(make, {.embed = 6, .heads = 3});
+  const auto x = normal<Activations<U>>(make, {2, 4, 6}),
+             other = normal<Activations<U>>(make, {2, 5, 6});
+  const auto numbers = [&](Index rows, Index length) {
+    return zeros<TokenIds<U>>(mesh, rows, length);
+  };
+  const auto says = [&](const auto& context, const auto& mask, const char* text) {
+    CHECK_THROWS_WITH_AS(attention(layer, x, context, {}, mask), doctest::Contains(text),
+                         ShapeError);
+  };
+  says(x, numbers(2, 5), "the mask is 2x5, and there are 2 texts of 4 keys");
+  says(x, numbers(3, 4), "the mask is 3x4, and there are 2 texts of 4 keys");
+  says(other, numbers(2, 5), "the mask is 2x5, and there are 2 texts of 4 queries");
+  says(other, CrossDocuments{numbers(2, 3), numbers(2, 5)},
+       "the mask is 2x3, and there are 2 texts of 4 queries");
+  says(x, Documents<TokenIds<U>>{numbers(2, 4), numbers(2, 3)},
+       "the mask is 2x3, and there are 2 texts of 4 places in documents");
+  const auto table = Embedding<U, logical::positions>::like(make, 9, 6);
+  CHECK_THROWS_WITH_AS(detail::with_positions(table, x, numbers(2, 4), 0, Where::here()),
+                       doctest::Contains("documents are given without the places in them"),
+                       UsageError);
 }
 
 TEST_CASE("attention of wrong sizes says so") {

@@ -8,6 +8,7 @@
 #include <tessera/op/compile.hpp>
 #include <tessera/run/choose_of.hpp>
 
+#include "nn/packed_case.hpp"
 #include "nn/peer_files.hpp"
 #include "nn/translation_case.hpp"
 
@@ -37,6 +38,77 @@ TEST_CASE("an encoder-decoder gives the same numbers under all rules and on ever
           CAPTURE(mesh.processes());
           CHECK(far < 1e-11);
         });
+      });
+  }
+}
+
+namespace {
+/// The scores of each target's places, and all gradients, of texts of which each has a row of its
+/// own, or which share rows: a target then lies in its source's row, with its number.
+template <class R>
+Values packed_translation(const ProcessMesh<Grid>& mesh, const TranslationKind& kind,
+                          const Packing& sources, bool documents) {
+  using U = On<R>;
+  const std::vector<Index> lengths{3, 4, 1, 2, 5, 2, 4};
+  Packing targets{sources.rows, 0, {}};
+  std::vector<Index> ends(static_cast<std::size_t>(sources.rows));
+  std::vector<std::vector<std::int32_t>> texts, nexts;
+  for (std::size_t d = 0; d < lengths.size(); ++d) {
+    const Packing::Document& from = sources.documents[d];
+    Index& end = ends[static_cast<std::size_t>(from.row)];
+    targets.documents.push_back({from.row, end, lengths[d], from.number});
+    end += lengths[d];
+    targets.length = max_of(targets.length, end);
+    texts.emplace_back(lengths[d], static_cast<std::int32_t>(d % 5));
+    nexts.emplace_back(lengths[d], static_cast<std::int32_t>((d + 3) % 7));
+  }
+  const auto on = [&](const Packing& rows, const std::vector<std::int32_t>& values) {
+    return from_host<TokenIds<U>>(mesh, rows.extents(), values);
+  };
+  const auto source = on(sources, sources.laid(texts_below(7, 5), 0)),
+             target = on(targets, targets.laid(texts, 0)),
+             next = on(targets, targets.laid(nexts, 0));
+  const auto from = documents_of<U>(mesh, sources), to = documents_of<U>(mesh, targets);
+  const auto bools = [](const auto& mask) { return detail::valid_of(mask.numbers, Where{}); };
+  Parameters<Grid> make(mesh, 3);
+  const auto model = Translator<U>::like(make, kind.sizes);
+  const auto numbers = [&](const auto& source_mask, const auto& target_mask) {
+    const auto made = value_and_grad([&](const Translator<U>& w) {
+      const auto out = translate(w, source, target, kind.options, source_mask, target_mask);
+      return std::tuple(translation_loss(out, next, {.balance = 0, .gate_z = 0}, target_mask),
+                        out.scores);
+    })(model);
+    const auto scores = to_host(std::get<1>(made.value)).values;
+    Values values;
+    for (const Packing::Document& one : targets.documents) {
+      const auto begin =
+          scores.begin() + (one.row * targets.length + one.first) * kind.sizes.target;
+      values.emplace_back(begin, begin + one.length * kind.sizes.target);
+    }
+    for (auto& gradient : values_of(made.gradient)) values.push_back(std::move(gradient));
+    return values;
+  };
+  return documents ? numbers(from, to) : numbers(bools(from), bools(to));
+}
+}  // namespace
+
+TEST_CASE("packed sources and targets give what each pair gives alone") {
+  TranslationKind dense = gshard_like;
+  dense.sizes.experts = 0;
+  dense.options.dropout = {};
+  for (const TranslationKind& kind : {dense, relative, rotary_in_window}) {
+    Values alone;
+    on_mesh(1, 1, [&](const ProcessMesh<Grid>& mesh) {
+      alone = packed_translation<ByBoth>(mesh, kind, own_rows(), false);
+    });
+    std::mutex mutex;
+    for (const auto& [rows, columns] : {std::pair{1, 1}, {3, 2}})
+      on_mesh(rows, columns, [&](const ProcessMesh<Grid>& mesh) {
+        const double far =
+            farthest_apart(packed_translation<ByBoth>(mesh, kind, shared_rows(), true), alone);
+        const std::lock_guard lock(mutex);
+        CAPTURE(kind.name);
+        CHECK(far < 1e-11);
       });
   }
 }
