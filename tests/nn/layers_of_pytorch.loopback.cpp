@@ -56,6 +56,25 @@ struct Cross {
     return attention(layer, x, context, {}, from_function<Valid>(mesh_of(x), {3, 5}, SomeTrue{}));
   }
 };
+/// Attention that is causal within documents, whose places need not lie side by side.
+struct DocumentNumber {
+  KOKKOS_FUNCTION std::int32_t operator()(const GlobalIndex& i) const {
+    return static_cast<std::int32_t>(1 + i.linear() * 5 / 4 % 3);
+  }
+};
+struct InDocuments {
+  static constexpr const char* name = "documents";
+  template <class U> static auto arguments(Parameters<Grid>& make) {
+    return std::tuple(
+        Attention<U>::like(make, {.embed = 5, .heads = 6, .groups = 3, .head_dim = 4}),
+        some<Activations<U>>(make, {3, 7, 5}));
+  }
+  template <class U, class X> static auto run(const std::tuple<Attention<U>, X>& given) {
+    const X& x = std::get<1>(given);
+    const auto numbers = from_function<TokenIds<U>>(mesh_of(x), {3, 7}, DocumentNumber{});
+    return attention(std::get<0>(given), x, x, {.causal = true}, numbers);
+  }
+};
 struct LayerNorms {
   static constexpr const char* name = "layer_norm";
   template <class U> static auto arguments(Parameters<Grid>& make) {
@@ -204,6 +223,7 @@ TEST_CASE("attention, values and gradients, is PyTorch's") {
   compare_all<MultiHead>();
   compare_all<GroupedQuery>();
   compare_all<Cross>();
+  compare_all<InDocuments>();
 }
 TEST_CASE("norms, feed-forward layers and losses, values and gradients, are PyTorch's") {
   compare_all<LayerNorms>();

@@ -37,7 +37,7 @@ def attention(query, key, value, out, x, context, causal=False, turned=False, va
     if turned:
         q, k = rotary(q), rotary(k)
     k, v = k.repeat_interleave(repeats, 1), v.repeat_interleave(repeats, 1)
-    mask = None if valid is None else valid[:, None, None, :]
+    mask = valid if valid is None or valid.dim() > 2 else valid[:, None, None, :]
     heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
     return torch.einsum("bgrsd,grdm->bsm", heads.unflatten(1, (groups, repeats)), out)
 
@@ -52,6 +52,8 @@ def convolution_block(kernel, scale, bias, x):
 
 
 VALID = (torch.arange(15) % 5 != 1).reshape(3, 5)
+NUMBERS = 1 + (torch.arange(21) * 5 // 4 % 3).reshape(3, 7)  # of documents, of which some lie in parts
+DOCUMENTS = (NUMBERS[:, :, None] == NUMBERS[:, None, :])[:, None] & torch.ones(7, 7, dtype=torch.bool).tril()
 CASES = {
     "multi_head": ([(6, 3, 1, 2), (6, 3, 2), (6, 3, 2), (3, 1, 2, 6), (3, 4, 6)],
                    lambda q, k, v, o, x: attention(q, k, v, o, x, x, causal=True)),
@@ -67,6 +69,8 @@ CASES = {
         (F.embedding(ids(11, (5, 4), 7, 3), t) @ t.T).flatten(0, 1), ids(11, (20,), 5, 1), reduction="none").reshape(5, 4)),
     "batch_norm": ([(6,), (6,), (5, 4, 3, 6)], batch_norm),
     "convolution": ([(3, 3, 2, 4), (4,), (4,), (3, 5, 4, 2)], convolution_block),
+    "documents": ([(5, 3, 2, 4), (5, 3, 4), (5, 3, 4), (3, 2, 4, 5), (3, 7, 5)],
+                  lambda q, k, v, o, x: attention(q, k, v, o, x, x, valid=DOCUMENTS)),
 }
 
 for name, (shapes, layer) in CASES.items():
