@@ -14,6 +14,8 @@
 #include <tessera/nn/cross_entropy.hpp>
 #include <tessera/nn/decoder.hpp>
 #include <tessera/nn/dense.hpp>
+#include <tessera/nn/documents/documents.hpp>
+#include <tessera/nn/documents/pack.hpp>
 #include <tessera/nn/dropout.hpp>
 #include <tessera/nn/embedding.hpp>
 #include <tessera/nn/encoder.hpp>

@@ -50,7 +50,7 @@ template <DocumentNumbers Q, DocumentNumbers K> struct CrossDocuments {
 template <class Q, class K> CrossDocuments(Q, K) -> CrossDocuments<Q, K>;
 
 /// Returns the documents of packed rows, (rows, length). Every process gives the same.
-/// Communication: none. Collective over the mesh.
+/// Communication: none. Collective over the mesh. Errors: as from_host.
 template <class U>
 auto documents_of(const ProcessMesh<typename U::mesh_type>& mesh, const Packing& packing,
                   Where where = Where::here()) {
