@@ -328,8 +328,8 @@ DocumentResults packed_results(const ProcessMesh<Grid>& mesh, const DocumentCase
 }
 /// The same of each document alone, in plain attention without a mask.
 template <class T, class Run>
-std::vector<std::vector<double>> alone(const ProcessMesh<Grid>& mesh, const DocumentCase& c,
-                                       const Run& attend) {
+std::vector<std::vector<double>> each_alone(const ProcessMesh<Grid>& mesh, const DocumentCase& c,
+                                            const Run& attend) {
   using H = DocumentHeads<Under<T, Grid, Whole>>;
   std::vector<std::vector<double>> results;
   for (std::size_t d = 0; d < c.queries.size(); ++d) {
@@ -376,7 +376,7 @@ void check_documents(const ProcessMesh<Grid>& mesh, std::uint64_t seed, double b
         return packed_results<T, R>(mesh, c, cross, spoilt, attend);
       };
       const DocumentResults packed = run({});
-      const auto expected = alone<T>(mesh, c, attend);
+      const auto expected = each_alone<T>(mesh, c, attend);
       const bool zeros = std::all_of(packed.padding.begin(), packed.padding.end(),
                                      [](double x) { return x == 0; });
       // A document that is not finite, or whose gradient is not: no other one changes.
@@ -444,7 +444,7 @@ TEST_CASE("documents in narrow elements, with a relative bias, and compiled") {
       };
       const auto packed =
           packed_results<double, TensorParallel<data, model>>(mesh, c, false, {}, attend);
-      const auto expected = alone<double>(mesh, c, attend);
+      const auto expected = each_alone<double>(mesh, c, attend);
       for (std::size_t d = 0; d < expected.size(); ++d)
         CHECK(worst(packed.of[d], expected[d]) < 1e-12);
     }
