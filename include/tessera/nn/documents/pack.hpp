@@ -15,13 +15,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <tessera/base/box.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/math.hpp>
 
 namespace tessera {
 
@@ -107,8 +106,9 @@ inline Packing pack_documents(const std::vector<Index>& lengths, Index length,
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return lengths[a] > lengths[b]; });
-  std::set<std::pair<Index, Index>> left;  // places left, row
-  std::vector<Index> count;                // documents of a row
+  std::vector<std::vector<Index>> with(static_cast<std::size_t>(max_of(length, Index{0})) +
+                                       1);  // the rows with so many places left
+  std::vector<Index> count;                 // documents of a row
   for (const std::size_t d : order) {
     const Index own = lengths[d];
     if (own < 0 || own > length)
@@ -116,14 +116,16 @@ inline Packing pack_documents(const std::vector<Index>& lengths, Index length,
                            std::to_string(own) + " tokens, and a row " + std::to_string(length) +
                            " places; cut it, or give longer rows",
                        where);
-    auto row = left.lower_bound({own, 0});
-    if (row == left.end()) {
-      row = left.insert({length, made.rows++}).first;
+    auto left = with.begin() + own;
+    while (left != with.end() && left->empty()) ++left;
+    if (left == with.end()) {
+      with.back().push_back(made.rows++);
       count.push_back(0);
+      --left;
     }
-    const auto [places, at] = *row;
-    left.erase(row);
-    left.insert({places - own, at});
+    const Index at = left->back(), places = left - with.begin();
+    left->pop_back();
+    with[static_cast<std::size_t>(places - own)].push_back(at);
     made.documents[d] = {at, length - places, own, ++count[static_cast<std::size_t>(at)]};
   }
   return made;

@@ -242,8 +242,9 @@ template <class U, TypedTensor A, TypedTensor I, class W = AllValid, class V = A
 TranslatorScores<U> next_tokens(const Translator<U>& model, const A& states, const I& ids,
                                 const TranslatorOptions& options = {}, const W& source_valid = {},
                                 const V& target_valid = {}, Where where = Where::here()) {
-  static_assert(detail::by_documents<V> == detail::by_documents<W>,
-                "[tessera] sources and targets are both packed, or neither is; give Documents of both");
+  static_assert(
+      detail::by_documents<V> == detail::by_documents<W>,
+      "[tessera] sources and targets are both packed, or neither is; give Documents of both");
   using X = typename TranslatorStates<U>::X;
   const std::size_t first = model.encoder.blocks.size();
   const X x = [&] {
@@ -282,9 +283,10 @@ struct TranslationLoss {
   double gate_z = 0.001;  ///< times their z_loss
 };
 
-/// Returns the mean cross-entropy of the scores over the places that count, those of all documents, plus the experts'
-/// losses, a scalar: `next` are the tokens that follow, (batch, sequence). Communication: that of
-/// cross_entropy and mean_where. Collective over the mesh. Throws as cross_entropy.
+/// Returns the mean cross-entropy of the scores over the places that count, those of all documents,
+/// plus the experts' losses, a scalar: `next` are the tokens that follow, (batch, sequence).
+/// Communication: that of cross_entropy and mean_where. Collective over the mesh. Throws as
+/// cross_entropy.
 template <class U, TypedTensor I, class V = AllValid>
 auto translation_loss(const TranslatorScores<U>& made, const I& next,
                       const TranslationLoss& how = {}, const V& valid = {},
