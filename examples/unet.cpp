@@ -132,12 +132,12 @@ Weights initial_weights(const ProcessMesh<Grid>& mesh) {
 }
 
 /// Returns the largest difference of two tensors, as a part of the larger one's largest element;
-/// infinity for NaN.
+/// infinity where an element is not finite.
 template <class T> float difference(const HostTensor<T>& a, const HostTensor<T>& b) {
   float apart = 0, largest = 0;
   for (std::size_t i = 0; i < a.values.size(); ++i) {
     const float own = std::abs(a.values[i] - b.values[i]);
-    if (std::isnan(own)) return INFINITY;
+    if (!std::isfinite(own)) return INFINITY;
     apart = std::max(apart, own);
     largest = std::max({largest, std::abs(a.values[i]), std::abs(b.values[i])});
   }

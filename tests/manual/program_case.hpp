@@ -209,7 +209,8 @@ template <class Host> std::string apart(const Host& mine, const Host& other, con
   for (std::size_t i = 0; i < other.values.size(); ++i) {
     greatest = std::max(greatest, std::fabs(other.values[i]));
     most = std::max(most, std::fabs(mine.values[i] - other.values[i]));
-    if (mine.values[i] != mine.values[i]) return std::string(what) + " is NaN";
+    if (!std::isfinite(mine.values[i]) || !std::isfinite(other.values[i]))
+      return std::string(what) + " is not finite";
   }
   return most <= 1e-12 * greatest
              ? ""

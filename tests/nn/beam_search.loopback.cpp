@@ -50,8 +50,8 @@ std::vector<Hypothesis> all_texts(const ProcessMesh<Grid>& mesh, const Decoder<U
 bool same(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b, std::size_t count) {
   if (a.size() < count || b.size() < count) return false;
   for (std::size_t i = 0; i < count; ++i)
-    if (a[i].tokens != b[i].tokens || std::abs(a[i].score - b[i].score) > 1e-11 ||
-        std::abs(a[i].log_probability - b[i].log_probability) > 1e-11)
+    if (a[i].tokens != b[i].tokens || !(std::abs(a[i].score - b[i].score) <= 1e-11) ||
+        !(std::abs(a[i].log_probability - b[i].log_probability) <= 1e-11))
       return false;
   return true;
 }

@@ -116,7 +116,8 @@ std::string decoder_case(const std::shared_ptr<Transport>& transport,
     descend(alone, sum[0].gradient);
     last = value(sum[0].value);
     if (k == 0) first = last;
-    if (loss.core().mesh() == own.core() && std::abs(value(loss) - last) > 1e-12 * std::abs(last))
+    if (loss.core().mesh() == own.core() &&
+        !(std::abs(value(loss) - last) <= 1e-12 * std::abs(last)))
       return "step " + std::to_string(k) + ": the loss is " + std::to_string(value(loss)) +
              ", and " + std::to_string(last) + " of one part";
   }

@@ -11,6 +11,7 @@
 
 #include "op/cases.hpp"
 #include "op/texts_of.hpp"
+#include "support/larger.hpp"
 
 using namespace support;
 
@@ -38,10 +39,10 @@ double apart(const auto& a, const auto& b) {
   const auto u = to_host(a), v = to_host(b);
   double most = 0, scale = 1e-300;
   for (std::size_t i = 0; i < u.values.size(); ++i) {
-    most = std::max(most,
-                    std::abs(u.values[i] - v.values[i]) + (std::isfinite(u.values[i]) ? 0 : 1e9));
-    scale = std::max(scale, std::abs(v.values[i]));
+    most = larger(most, std::abs(u.values[i] - v.values[i]));
+    scale = larger(scale, std::abs(v.values[i]));
   }
+  if (!std::isfinite(scale)) return INFINITY;
   return most / scale;
 }
 
