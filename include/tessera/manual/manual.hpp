@@ -80,6 +80,10 @@ template <class... X> struct ManualCall {
   /// A layer, each tensor of which enters by itself.
   template <class A> static auto enter_layer(const A& x, CallSite site) {
     if constexpr (is_layer<A>) {
+      static_assert(
+          !has_other_members<A>,
+          "[tessera] a layer enters a manual function that has members beside its fields, "
+          "which would not enter; let the function capture them, or make them fields");
       return map_tensors_to<LayerUnder<A, Within<UnderOf<A>, X...>>>(
           [&](const auto& one) { return enter(one, site); }, x);
     } else {

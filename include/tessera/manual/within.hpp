@@ -32,13 +32,26 @@ template <class Layer> struct LayerTypes {
   using under = void;
 };
 template <template <class, class...> class Layer, class U, class... More>
-  requires requires { typename U::mesh_type; }
+  requires(!TypedTensor<U>)
+&&requires { typename U::mesh_type; }
 struct LayerTypes<Layer<U, More...>> {
   static constexpr bool known = true;
   using under = U;
   template <class V> using of = Layer<V, More...>;
 };
 template <class A> inline constexpr bool is_layer = LayerTypes<A>::known;
+
+/// Converts to the type of any member.
+struct AnyMember {
+  template <class T> operator T() const;  // NOLINT: never called
+};
+template <class A, std::size_t... I> constexpr bool takes_members(std::index_sequence<I...>) {
+  return requires { A{(static_cast<void>(I), AnyMember{})...}; };
+}
+/// Whether a struct has members that are none of its fields, as far as its initialization tells.
+template <class A>
+inline constexpr bool has_other_members = std::is_aggregate_v<A>&& takes_members<A>(
+    std::make_index_sequence<std::remove_cvref_t<decltype(A::fields)>::size + 1>{});
 template <class A> using UnderOf = typename LayerTypes<A>::under;
 template <class A, class V> using LayerUnder = typename LayerTypes<A>::template of<V>;
 }  // namespace detail

@@ -84,10 +84,13 @@ auto of_all_stages(Parameters<M>& make, const Extents& stages, const MakeLayer& 
   Parameters<M> described(detail::described_mesh(make.mesh(), where), 0);
   described.stack(stages, 0);
   (void)make_layer(described);
+  struct Stacked {
+    Parameters<M>& make;
+    ~Stacked() { make.unstack(); }
+  };
   make.stack(stages, described.made());
-  auto layer = make_layer(make);
-  make.unstack();
-  return layer;
+  const Stacked until_made{make};
+  return make_layer(make);
 }
 
 }  // namespace tessera

@@ -15,6 +15,7 @@
 /// have the same shapes.
 ///
 /// Laws: stage i of the result is f(stage i of the weights, stage i of the state).
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -55,10 +56,30 @@ auto stage_of(const A& x, Index i, std::integer_sequence<int, Lead...>) {
   constexpr int last = sizeof...(Lead) - 1;
   return squeeze<Lead...>(x.extent(last) == 1 ? x : A(slice<last>(x, {i}, {i + 1})));
 }
-/// Stage i of weights within the manual function: trees of which manual mode takes arguments.
-template <int Lead, class W> auto weights_of_stage(const W& all, Index i) {
-  const auto of = [i](const auto& one) { return weights_of_stage<Lead>(one, i); };
-  if constexpr (TypedTensor<W>) {
+/// Throws ShapeError unless a tensor of weights has as many stages as the state.
+inline void require_stages(const Extents& weights, int dimension, Index stages, Where where) {
+  if (weights[dimension] != stages)
+    throw ShapeError("each_stage: a tensor of weights has " + std::to_string(weights[dimension]) +
+                         " stages on this process, along dimension " + std::to_string(dimension) +
+                         " of " + to_string(weights) + ", and the state has " +
+                         std::to_string(stages) +
+                         "; give weights of as many stages as shifted is given",
+                     where);
+}
+/// Stage i of weights within the manual function: trees of which manual mode takes arguments. All
+/// have `stages` there.
+template <int Lead, class W>
+auto weights_of_stage(const W& all, Index i, Index stages, Where where) {
+  const auto of = [&](const auto& one) { return weights_of_stage<Lead>(one, i, stages, where); };
+  if constexpr (TypedTensor<W> && varying_axes<typename W::mesh_type>().empty()) {
+    static_assert(
+        !TypedTensor<W>,
+        "[tessera] each_stage is given a tensor of weights that the axis of its stages does "
+        "not split, beside others that it splits; let the function capture what all stages "
+        "share, or stack it");
+    return all;
+  } else if constexpr (TypedTensor<W>) {
+    require_stages(all.extents(), Lead - 1, stages, where);
     return stage_of(all, i, std::make_integer_sequence<int, Lead>{});
   } else if constexpr (HasFields<W>) {
     using Own = typename UnderOf<W>::outside::one;
@@ -88,7 +109,7 @@ template <class Stage, class W> constexpr int stage_dims() {
 /// of U), and its state, of which f returns the next, of the same type. Weights are a tensor, a
 /// layer, or tuples and vectors of them, each of which the axis splits along its dimension of
 /// stages, evenly. Communication: that of f. Collective over the mesh. Throws ShapeError where
-/// stages are split unevenly, and what f throws.
+/// stages are split unevenly, or weights have other stages than the state, and what f throws.
 template <class Stage, class F> auto each_stage(F f, Where where = Where::here()) {
   return [f = std::move(f), where](const auto& weights, const auto& state) {
     using State = std::remove_cvref_t<decltype(state)>;
@@ -102,7 +123,7 @@ template <class Stage, class F> auto each_stage(F f, Where where = Where::here()
           std::vector<S> each;
           for (Index i = 0; i < s.extent(0); ++i)
             each.push_back(
-                S(expand_dims<0>(f(detail::weights_of_stage<lead>(all, i),
+                S(expand_dims<0>(f(detail::weights_of_stage<lead>(all, i, s.extent(0), where),
                                    detail::stage_of(s, i, std::integer_sequence<int, 0>{})))));
           return along<0, Stage>(detail::behind_each_other(std::move(each)));
         },

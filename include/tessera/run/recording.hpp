@@ -156,6 +156,7 @@ class Recorder {
   struct Watched {
     std::weak_ptr<const Storage> storage;
     int tensor = 0;
+    bool memory = false;  ///< that a view has shown, and no operator has had the tensor itself
   };
   /// Notes which tensors have ended since the last call. Those of other meshes tell nobody.
   void note_ends() {
@@ -217,17 +218,32 @@ class Recorder {
   int number_of(const TensorCore& x, int made) {
     const std::shared_ptr<Storage>& storage = x.storage();
     const auto known = live_.find(storage.get());
-    if (known != live_.end() && !known->second.storage.expired()) return known->second.tensor;
+    if (known != live_.end() && !known->second.storage.expired()) {
+      if (known->second.memory) complete(known->second, x);
+      return known->second.tensor;
+    }
     if (known != live_.end())  // another storage has its address
       program_.tensor_to_change(known->second.tensor).last = program_.size() - 1;
-    // What is seen within a manual function takes no memory; what it is seen of does, as large.
+    // A view within a manual function has no memory of its own; the tensor that it views has, and
+    // as many bytes.
     const PartHome* const home = x.mesh()->attached<PartHome>();
     if (storage && home != nullptr && home->own && storage->mesh() != x.mesh().get() &&
-        !live_.contains(storage->root()))
+        !live_.contains(storage->root())) {
       add(x, storage->root_owner(), storage->root(), made);
+      live_[storage->root()].memory = true;
+    }
     const int number = add(x, storage, storage.get(), made);
     pins_.tell(storage, number);
     return number;
+  }
+  /// Says of a tensor of which the memory alone was known that it is x.
+  void complete(Watched& watched, const TensorCore& x) {
+    watched.memory = false;
+    ProgramTensor& tensor = program_.tensor_to_change(watched.tensor);
+    tensor.desc = x.desc();
+    MeshCore& on = *x.mesh();
+    tensor.part = &on != mesh_ && lies_in(on, *mesh_) ? part_of(on) : 0;
+    pins_.tell(x.storage(), watched.tensor);
   }
   /// Adds the tensor x, or the memory in which it is seen.
   int add(const TensorCore& x, std::weak_ptr<const Storage> watched, const Storage* storage,

@@ -135,12 +135,13 @@ ProcessMesh<M> dry_mesh(MeshSizes<M> mesh_sizes, int process = 0, MeshOptions op
   return ProcessMesh<M>(
       detail::dry_mesh_core(mesh_sizes.shape, M::names(), process, options, Where{}));
 }
-/// Returns such a mesh with the sizes of another, which may be a real one, its machine, on which it
-/// depends what its plans send, and its limits; this program plays the same process, or `process`.
+/// Returns such a mesh with the sizes of another, which may be a real one, its limits, and its
+/// machine, which decides what plans send; this program plays the same process, or `process`.
 template <class M> ProcessMesh<M> dry_mesh(const ProcessMesh<M>& like, int process = -1) {
   MeshOptions options;
   options.machine = like.core()->machine();
   options.workspace_limit = like.core()->workspace_limit();
+  options.memory_limit = like.core()->options().memory_limit;
   options.narrow_parts = like.core()->options().narrow_parts;
   return dry_mesh<M>(like.sizes(), process < 0 ? like.process() : process, options);
 }
