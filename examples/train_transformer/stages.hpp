@@ -126,17 +126,20 @@ template <class U> class StagedTrainer {
         counted_.evaluate(trainer_.weights(), micro_batches(rows, {0, false}, &counted));
     return static_cast<double>(everywhere(mesh_, sum).values[0]);
   }
+  /// Returns the scores of what follows each row, (rows, vocabulary), on this process's part.
+  auto next_scores(const Rows& rows) {
+    return on_every_part(
+        mesh_, last_.evaluate(trainer_.weights(),
+                              std::vector{micro_batch(rows, 0, rows.count, {0, false}, nullptr)}));
+  }
   /// Returns the character that is drawn to follow a row, on every process. It is the draw of
   /// number `place`.
   Id next_character(const Rows& row, Index place) {
-    const auto scores = on_every_part(
-        mesh_, last_.evaluate(trainer_.weights(),
-                              std::vector{micro_batch(row, 0, row.count, {0, false}, nullptr)}));
     const auto one = [&](Index value) {
       using Row = typename U::template Of<Id, logical::batch>;
       return from_host<Row>(own_part(mesh_), {1}, std::vector{static_cast<Id>(value)});
     };
-    return to_host(next_token(scores, {.seed = n_.seed}, one(0), one(place))).values[0];
+    return to_host(next_token(next_scores(row), {.seed = n_.seed}, one(0), one(place))).values[0];
   }
 
   /// As Trainer's.

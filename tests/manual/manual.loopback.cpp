@@ -567,3 +567,21 @@ TEST_CASE("what manual functions cannot do, they say") {
     return all + same_as(compile(whole)(y)) + same_as(async([&] { return whole(y); }).wait());
   })));
 }
+
+TEST_CASE("a tensor that a manual function reads first is itself in a recording") {
+  run_loopback(4, [](std::shared_ptr<Transport> w) {
+    const auto mesh = make_mesh<Grid>(w, 2, 2);
+    const auto x = random_normal<Tensor<data, model>>(mesh, {6, 4}, 1);
+    Recording recording(mesh.core());
+    (void)manual<model>([](const auto& xs) { return along<1, model>(xs + xs); })(x);
+    (void)(x * x);
+    const Program program = recording.take();
+    bool same = program.size() > 1;  // operators
+    for (const ProgramEntry& entry : program.entries())
+      if (entry.part == 0)
+        for (int k = 0; k < entry.operands.size(); ++k)
+          same = same && program.tensor(entry.operands[k]).desc == entry.plan->slots[k].desc &&
+                 program.tensor(entry.operands[k]).part == 0;
+    if (!same) throw Error("an operand is described otherwise than in its plan");
+  });
+}

@@ -176,3 +176,31 @@ TEST_CASE("pipeline: one decoder block, as a sharding and by a schedule") {
 TEST_CASE("pipeline: one block with experts, as a sharding and by a schedule") {
   goes_both_ways<MixedBlock>();
 }
+
+TEST_CASE("pipeline: weights of more or fewer stages than the state has are refused") {
+  for (const int processes : {1, 2})
+    for (const Index given : {1, 2, 8})
+      if (given >= processes)
+        CHECK(quiet(texts_of(processes, [&](const std::shared_ptr<Transport>& t) -> std::string {
+          const auto mesh = make_mesh<Whole>(t, processes, 1, 1);
+          const auto weights =
+              full<ShardedTensor<double, Whole, P<stage, _>>>(mesh, {given, embed}, 2);
+          const auto x = full<ShardedTensor<double, Whole, P<_, data, _>>>(mesh, {2, 3, embed}, 1);
+          try {
+            (void)shifted<stage>(each_stage<stage>([](const auto& w, const auto& s) {
+                                   using S = std::remove_cvref_t<decltype(s)>;
+                                   return S(map<"be,e->be">(fn::Multiply{}, s, w));
+                                 }),
+                                 weights, x, stages);
+          } catch (const ShapeError& error) {
+            const std::string text = error.what();
+            return text.find("has " + std::to_string(given / processes) + " stages on this") !=
+                               std::string::npos &&
+                           text.find("the state has " + std::to_string(stages / processes)) !=
+                               std::string::npos
+                       ? ""
+                       : text;
+          }
+          return "nothing was thrown";
+        })));
+}

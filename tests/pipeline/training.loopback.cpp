@@ -78,7 +78,7 @@ Numbers on_one_mesh(int d, int m, const Flags& flags, const Part& part = {}) {
     own.push_back(trainer.held_out_loss(mesh, some_text(), 100));
     const auto [out, auxiliary] = scores(
         trainer.weights(), Batch<U>(mesh, one_row(n), n.context).ids, n, Turn{.training = false});
-    const auto next = to_host(softmax<"bsv", 'v'>(slice<1>(out, {n.context - 1}, {n.context})));
+    const auto next = to_host(slice<1>(out, {n.context - 1}, {n.context}));
     own.insert(own.end(), next.values.begin(), next.values.end());
     if (!part.to.empty()) trainer.save(mesh, part.to, part.last, "text");
     return own;
@@ -99,7 +99,7 @@ Numbers in_stages(int d, int m, const Flags& flags, const PipelineSchedule& sche
                                 [&](const Rows& rows, const std::vector<float>& counted) {
                                   return trainer.counted_loss(rows, counted);
                                 }));
-    for (const double p : trainer.next_character(one_row(n))) own.push_back(p);
+    for (const double s : to_host(trainer.next_scores(one_row(n))).values) own.push_back(s);
     if (!part.to.empty()) trainer.save(part.to, part.last, "text");
     return own;
   });

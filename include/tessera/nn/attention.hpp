@@ -124,8 +124,8 @@ A finite_where_masked(const A& x, const V& valid, Where where) {
 /// is masked and not finite is zero, or the matrices' gradients would not be finite.
 template <TypedTensor A, TypedTensor C, class V>
 A asking(const A& x, const C& context, const V& valid, Where where) {
-  if constexpr (across<V>)
-    return finite_where_masked(x, valid_of(valid.queries, where), where);
+  if constexpr (by_documents<V>)
+    return finite_where_masked(x, valid_of(mask_of_queries(valid), where), where);
   else if constexpr (std::is_same_v<A, C> && !std::is_same_v<V, AllValid>)
     if (x.core().storage() == context.core().storage() && x.extents() == context.extents())
       return finite_where_masked(x, valid_of(mask_of_queries(valid), where), where);
@@ -190,6 +190,7 @@ template <class U, TypedTensor A, TypedTensor C, class V, class Run>
 A attention_of(const Attention<U>& layer, const A& x, const C& context,
                const AttentionOptions& options, const V& valid, Where where, const Run& run) {
   require_mask(valid, context.extent(0), x.extent(1), context.extent(1), where);
+  if constexpr (across<V>) require_no_places("rotary", options.rotary, where);
   auto [q, k, v] = projected(layer, x, context, valid, where);
   q = scaled_queries(layer, q);
   if (options.rotary) {
@@ -209,16 +210,16 @@ A attention_of(const Attention<U>& layer, const A& x, const C& context,
 /// context (batch, keys, elements), the result like x; `valid`, if given, is (batch, keys), bool,
 /// or documents (nn/documents/documents.hpp): Documents or their numbers, (batch, sequence), where
 /// x and context share rows, and CrossDocuments where they do not. A head's weights are
-/// softmax(q k / sqrt(head_dim)) over the keys that are not masked. Documents are turned by their
-/// places in them; else places are those in the row, whose distances within a document are the
-/// same. Communication: where groups or repeats of heads are split one all-reduce of x's size
-/// (Megatron-LM), or a reduce-scatter where x's last dimension is split; where the sequence is
-/// split an all-gather of keys and one of values, one of the mask, (batch, keys), if there is one,
-/// and a small minimum where it is causal; weights
-/// that are split along embed are gathered.
-/// Collective over the mesh. Throws ShapeError when extents disagree, UsageError when a number of
-/// the options is negative. Source: Vaswani et al. (2017), section 3.2; Ainslie et al., "GQA"
-/// (2023); by blocks as in nn/blocked_attention.hpp.
+/// softmax(q k / sqrt(head_dim)) over the keys that are not masked. Rotary turns
+/// Documents by their places in them; all else goes by places in the row, whose distances are those
+/// within a document where its places follow one another. Communication: where groups or repeats of
+/// heads are split one all-reduce of x's size (Megatron-LM), or a reduce-scatter where x's last
+/// dimension is split; where the sequence is split an all-gather of keys and one of values, one of
+/// the mask, (batch, keys), if there is one, and without documents a small minimum where it is
+/// causal; weights that are split along embed are gathered. Collective over the mesh. Throws
+/// ShapeError when extents disagree, UsageError when a number of the options is negative, or they
+/// go by places between rows (CrossDocuments). Source: Vaswani et al. (2017), section 3.2; Ainslie
+/// et al., "GQA" (2023); by blocks as in nn/blocked_attention.hpp.
 template <class U, TypedTensor A, TypedTensor C, class V = AllValid>
 A attention(const Attention<U>& layer, const A& x, const C& context,
             const AttentionOptions& options = {}, const V& valid = {},

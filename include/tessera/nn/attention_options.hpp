@@ -88,7 +88,7 @@ struct Seen {
   /// Masked keys have weight zero, so that their scores' gradient is zero before it comes here.
   template <int I> using slope_by = std::conditional_t<I == 0, UnitSlope, ZeroSlope>;
 };
-/// The same of a key of the query's own document.
+/// What a query sees of the keys of its own document.
 struct SeenInDocument {
   static constexpr std::string_view name = "document mask";
   Seen mask;

@@ -79,6 +79,11 @@ HeadsOf<Q, K, V> attention_by_blocks(const Q& queries, const K& keys, const V& v
   using Y = HeadsOf<Q, K, V>;
   require_blocks(options, where);
   require_mask(valid, keys.extent(0), queries.extent(1), keys.extent(1), where);
+  if constexpr (across<M>) {
+    require_no_places("a causal mask", options.causal, where);
+    require_no_places("a window", options.window > 0, where);
+    require_no_places("a bias", sizeof...(Table) > 0, where);
+  }
   // No distance is as large, and sums with it do not overflow.
   options.window = min_of(options.window, std::numeric_limits<Index>::max() / 4);
   use_tensor_of<C>();

@@ -71,16 +71,18 @@ inline void require_stages(const Extents& weights, int dimension, Index stages, 
 template <int Lead, class W>
 auto weights_of_stage(const W& all, Index i, Index stages, Where where) {
   const auto of = [&](const auto& one) { return weights_of_stage<Lead>(one, i, stages, where); };
-  if constexpr (TypedTensor<W> && varying_axes<typename W::mesh_type>().empty()) {
-    static_assert(
-        !TypedTensor<W>,
-        "[tessera] each_stage is given a tensor of weights that the axis of its stages does "
-        "not split, beside others that it splits; let the function capture what all stages "
-        "share, or stack it");
-    return all;
-  } else if constexpr (TypedTensor<W>) {
-    require_stages(all.extents(), Lead - 1, stages, where);
-    return stage_of(all, i, std::make_integer_sequence<int, Lead>{});
+  if constexpr (TypedTensor<W>) {
+    constexpr bool split = !varying_axes<typename W::mesh_type>().empty();
+    static_assert(split,
+                  "[tessera] each_stage is given a tensor of weights that the axis of its stages "
+                  "does not split, beside others that it splits; let the function capture what all "
+                  "stages share, or stack it");
+    if constexpr (split) {
+      require_stages(all.extents(), Lead - 1, stages, where);
+      return stage_of(all, i, std::make_integer_sequence<int, Lead>{});
+    } else {
+      return all;
+    }
   } else if constexpr (HasFields<W>) {
     using Own = typename UnderOf<W>::outside::one;
     using Mesh = typename FirstTensor<W>::mesh_type;

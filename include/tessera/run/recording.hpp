@@ -109,8 +109,7 @@ class Recorder {
     program_.record(std::move(entry));
     return before_ + program_.size() - 1;
   }
-  /// Records a result of operator `number`; most operators have one. Does nothing when the
-  /// recording in which the operator began has ended.
+  /// Records a result of operator `number`, if the recording in which that began has not ended.
   void end(int number, const TensorCore& result) {
     const int entry = number - before_;
     if (!on() || entry < 0 || entry >= program_.size()) return;
@@ -224,8 +223,7 @@ class Recorder {
     }
     if (known != live_.end())  // another storage has its address
       program_.tensor_to_change(known->second.tensor).last = program_.size() - 1;
-    // A view within a manual function has no memory of its own; the tensor that it views has, and
-    // as many bytes.
+    // A view within a manual function takes no memory; what it views does, with as many bytes.
     const PartHome* const home = x.mesh()->attached<PartHome>();
     if (storage && home != nullptr && home->own && storage->mesh() != x.mesh().get() &&
         !live_.contains(storage->root())) {
@@ -241,8 +239,7 @@ class Recorder {
     watched.memory = false;
     ProgramTensor& tensor = program_.tensor_to_change(watched.tensor);
     tensor.desc = x.desc();
-    MeshCore& on = *x.mesh();
-    tensor.part = &on != mesh_ && lies_in(on, *mesh_) ? part_of(on) : 0;
+    tensor.part = x.mesh().get() != mesh_ && lies_in(*x.mesh(), *mesh_) ? part_of(*x.mesh()) : 0;
     pins_.tell(x.storage(), watched.tensor);
   }
   /// Adds the tensor x, or the memory in which it is seen.

@@ -42,8 +42,9 @@ struct BlockMask {
 };
 
 /// Scores and weights have elements S: those of blocks the type in which T is summed, those that
-/// are kept T. With `documents` the mask is by them; what is not finite is then nowhere but in
-/// scores and weights, which a mask chooses from: NaN where a query sees it, and zero elsewhere.
+/// are kept T. With `documents` the mask is by them: a key or value that is not finite makes the
+/// scores of its key NaN, the mask replaces those that a query does not see, and weights multiply
+/// finite parts.
 template <class T, class S = ComputeType<T>, bool documents = false> class BlockAttention {
  public:
   using C = ComputeType<T>;

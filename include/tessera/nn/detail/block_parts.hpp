@@ -66,13 +66,15 @@ template <class S> struct GradientKind {
     return static_cast<S>(dy == T{} ? 0.0f : IsFinite{}(dy) ? 1.0f : 2.0f);
   }
 };
-/// A weight on the way back, by the kind of its query's gradient: none passes a gradient of zero,
-/// whatever it is, and one that is not finite makes NaN of each that is not zero.
+/// A weight on the way back, by the kind of its query's gradient: one that is not finite passes no
+/// gradient of zero, and a gradient that is not finite makes NaN of each that is not zero. A finite
+/// weight stays beside a gradient of zero, since it is the derivative by that.
 struct WeightBack {
   static constexpr std::string_view name = "weight";
   template <int I> using slope_by = std::conditional_t<I == 0, UnitSlope, ZeroSlope>;
   template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T weight, T kind) const {
-    if (weight == T{} || kind == T{}) return T{};
+    if (weight == T{}) return T{};
+    if (kind == T{}) return IsFinite{}(weight) ? weight : T{};
     return kind > static_cast<T>(1.5f) ? std::numeric_limits<T>::quiet_NaN() : weight;
   }
 };

@@ -12,7 +12,9 @@
 ///
 /// Laws: a place whose number is below 1 belongs to no document, whatever it holds: nothing sees
 /// it, and it sees nothing; a query sees a key exactly when both have one number, and no other
-/// option of attention hides it. So a document gives what it gives alone, to rounding.
+/// option of attention hides it. So a document gives what it gives alone, to rounding. Windows, and
+/// biases by distance, count places in the row: with them the places of a document follow one
+/// another.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -35,13 +37,15 @@ struct AllValid {};
 template <class X>
 concept DocumentNumbers = TypedTensor<X> && std::is_same_v<typename X::value_type, std::int32_t>;
 
-/// The number of the document to which each place belongs, (batch, sequence), and the place within
-/// that document, from 0 on, which positions are of.
+/// The number of the document to which each place belongs, and the place within that document, from
+/// 0 on, by which rotary and tables of positions go; both (batch, sequence).
 template <DocumentNumbers I> struct Documents {
   I numbers, places;
   static constexpr auto fields = Fields<&Documents::numbers, &Documents::places>{};
 };
 /// Attention to other rows: the documents of queries, (batch, queries), and of keys, (batch, keys).
+/// Places in two rows have no distance, so it goes without causal masks, windows, rotary and
+/// biases.
 template <DocumentNumbers Q, DocumentNumbers K> struct CrossDocuments {
   Q queries;
   K keys;
@@ -76,19 +80,21 @@ template <class Q, class K> inline constexpr bool across<CrossDocuments<Q, K>> =
 template <class M>
 inline constexpr bool by_documents = DocumentNumbers<M> || with_places<M> || across<M>;
 
-/// Return a mask without the places of documents; of the queries; of the keys.
+/// Returns a mask without the places of documents.
 template <class M> const auto& without_places(const M& mask) {
   if constexpr (with_places<M>)
     return mask.numbers;
   else
     return mask;
 }
+/// Returns the part of a mask that is the queries'.
 template <class M> const auto& mask_of_queries(const M& mask) {
   if constexpr (across<M>)
     return mask.queries;
   else
     return without_places(mask);
 }
+/// Returns the part of a mask that is the keys'.
 template <class M> const auto& mask_of_keys(const M& mask) {
   if constexpr (across<M>)
     return mask.keys;
@@ -119,6 +125,15 @@ A with_positions(const Table& table, const A& x, const M& mask, Index first, Whe
   }
 }
 
+/// Throws UsageError where attention between rows is given what goes by places.
+inline void require_no_places(const char* what, bool given, Where where) {
+  if (given)
+    throw UsageError(
+        "attention: the documents of queries and keys lie in different rows, whose "
+        "places have no distance, and " +
+            std::string(what) + " goes by distances; leave it out, or give Documents of one row",
+        where);
+}
 /// Throws ShapeError unless a mask of queries or keys is (texts, places).
 inline void require_mask(const char* of, const Extents& mask, Index texts, Index places,
                          Where where) {
@@ -128,7 +143,7 @@ inline void require_mask(const char* of, const Extents& mask, Index texts, Index
                          "; give an element for each",
                      where);
 }
-/// The same of all of a mask.
+/// Throws ShapeError unless every part of a mask has an element for each place.
 template <class M>
 void require_mask(const M& mask, Index texts, Index queries, Index keys, Where where) {
   if constexpr (!std::is_same_v<M, AllValid>) {
