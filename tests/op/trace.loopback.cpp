@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -325,22 +326,70 @@ TEST_CASE("a call that is under way in a trace hides what runs meanwhile") {
   CHECK(waits.seconds < 11 * work);
 }
 
-TEST_CASE("a trace of a mesh whose parts have worked is refused, and its program has them") {
-  const auto mesh = make_mesh<Grid>(fake_transport(4), 2, 2);
-  const auto x = random_normal<Real<data, model>>(mesh, {8, 8}, 1);
-  const auto f = [&] {
-    return manual<model>([](const auto& xs) { return all_reduce_over<model>(xs + xs); })(x);
-  };
-  Recording recording(mesh);
-  (void)f();
-  CHECK(recording.take().own_payload_bytes() > 0);
-  Tracing tracing(mesh);
-  (void)f();
-  const Trace trace = tracing.take();
-  CHECK(trace.left_out == 1);
-  CHECK_THROWS_WITH_AS((void)simulate(trace, Network::nodes(1, 4, {}, {})),
-                       doctest::Contains("has left out 1 operators on parts of its mesh"),
-                       UsageError);
+namespace {
+struct stage : Axis<> {};
+using Two = Mesh<stage, data>;
+using OnPart = ShardedTensor<double, Mesh<data>, P<data, _>>;
+}  // namespace
+
+TEST_CASE("a trace of a mesh has what its parts do, and that of a part has its own") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Two>(world, 2, 2);
+    const auto first = mesh.part<stage>(0), second = mesh.part<stage>(1);
+    const auto x = random_normal<OnPart>(first, {8, 6}, 1);
+    const auto all = random_normal<ShardedTensor<double, Two, P<stage, data>>>(mesh, {8, 6}, 2);
+    std::string faults;
+    const bool last = mesh.coordinate<stage>() == 1;
+    Trace own;
+    const auto f = [&] {
+      const auto moved = reshard<OnPart>(x * x, second);
+      (void)sum<"ij->", P<>>(moved);
+    };
+    const Trace trace = support::traced(
+        mesh, faults, [&] { last ? (void)(own = support::traced(second, faults, f)) : f(); },
+        {first, second});
+    std::string manual_faults;
+    const Trace within = support::traced(mesh, manual_faults, [&] {
+      (void)manual<stage>([](const auto& xs) { return all_reduce_over<stage>(xs + xs); })(all);
+    });
+    const std::lock_guard lock(mutex);
+    CHECK(faults == "");
+    CHECK(manual_faults == "");
+    CHECK(own.program.size() == (last ? 1 : 0));
+    REQUIRE(trace.program.size() == 3);
+    for (const CollectiveTime& sums : summary(trace).collectives)
+      CHECK(sums.axes ==
+            (sums.collective == Collective::all_reduce ? AxisSet{{1}} : AxisSet{{0, 1}}));
+    if (last) CHECK(to_json(trace).find("all-reduce over data") != std::string::npos);
+    CHECK(within.program.size() == 2);
+    const auto network = Network::nodes(2, 2, {}, {});
+    CHECK(simulate(trace, network, {.computes = false}).seconds ==
+          simulate(trace.program, network, {.computes = false}).seconds);
+    CHECK(simulate(within, network).traced == 2);
+  });
+}
+
+TEST_CASE("an operator that is under way when a trace ends is in no later one") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = random_normal<Real<data, model>>(mesh, {9, 6}, 1);
+    std::optional<Tracing> tracing(mesh);
+    auto moved = async([&] { return reshard<P<_, _>>(x); });
+    const Trace before = tracing->take();
+    tracing.reset();
+    auto added = async([&] { return reshard<P<_, _>>(x); });
+    std::string faults;
+    tracing.emplace(mesh);
+    (void)tanh(x);
+    (void)moved.wait();
+    (void)added.wait();
+    const Trace after = tracing->take();
+    const std::lock_guard lock(mutex);
+    for (const TraceEvent& e : before.events) CHECK(e.kind != TraceKind::wait);
+    CHECK(after.program.size() == 1);
+    for (const TraceEvent& e : after.events) CHECK(e.entry == 0);
+    for (const TraceEvent& e : after.events) CHECK(!e.communicates());
+  });
 }
 
 TEST_CASE(

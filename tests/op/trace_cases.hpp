@@ -54,8 +54,10 @@ inline std::string fault_of(const tessera::Trace& trace, tessera::Index calls,
     bytes += e.bytes;
   }
   if (!inside.empty()) return "events after the last operator";
-  for (const int n : parts)
-    if (n == 0) return "an operator without an event";
+  for (int i = 0; i < trace.program.size(); ++i)
+    if ((parts[static_cast<std::size_t>(i)] > 0) !=
+        trace.program.takes_part(trace.program.entry(i)))
+      return "an operator without an event, or with one of others";
   if (seen != calls)
     return std::to_string(seen) + " calls, the ledger has " + std::to_string(calls);
   if (bytes != payload)
@@ -70,15 +72,26 @@ inline std::string fault_of(const tessera::Trace& trace, tessera::Index calls,
   return "";
 }
 
-/// Runs f traced, and returns its trace; adds what is wrong with it to `faults`.
+/// Runs f traced, and returns its trace; adds what is wrong with it to `faults`. `parts`: of the
+/// mesh, on which f works too.
 template <class F>
-tessera::Trace traced(const tessera::DynamicMesh& mesh, std::string& faults, const F& f) {
-  const tessera::Traffic before = mesh.core()->ledger().total();
+tessera::Trace traced(const tessera::DynamicMesh& mesh, std::string& faults, const F& f,
+                      std::vector<tessera::DynamicMesh> parts = {}) {
+  parts.push_back(mesh);
+  tessera::Index calls = 0, payload = 0;
+  const auto count = [&](int sign) {
+    for (const tessera::DynamicMesh& one : parts) {
+      const tessera::Traffic total = one.core()->ledger().total();
+      calls += sign * total.calls;
+      payload += sign * total.payload_bytes;
+    }
+  };
+  count(-1);
   tessera::Tracing tracing(mesh);
   f();
   tessera::Trace trace = tracing.take();
-  const tessera::Traffic after = mesh.core()->ledger().total();
-  faults += fault_of(trace, after.calls - before.calls, after.payload_bytes - before.payload_bytes);
+  count(1);
+  faults += fault_of(trace, calls, payload);
   return trace;
 }
 

@@ -19,7 +19,7 @@
 #include <tessera/nn/detail/each_chosen.hpp>
 #include <tessera/nn/parameters.hpp>
 #include <tessera/program/choice.hpp>
-#include <tessera/run/plan_of.hpp>
+#include <tessera/tensor/process_mesh.hpp>
 
 namespace tessera {
 
@@ -33,7 +33,7 @@ auto born_as(const Choice& choice, std::string_view path, const ProcessMesh<M>& 
              std::uint64_t seed, const Make& make, Where where = Where::here()) {
   detail::ParameterShardings shardings;
   {
-    Parameters<M> dry(detail::dry_mesh_of(mesh, -1), seed);
+    Parameters<M> dry(dry_mesh(mesh), seed);
     dry.follow(shardings);
     const auto model = make(dry);
     detail::for_each_chosen(choice, path, model, {"born_as", where},

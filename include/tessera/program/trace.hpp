@@ -42,7 +42,6 @@ struct Trace {
   std::vector<TraceEvent> events;  ///< each process's, in the order in which they ended
   std::vector<TraceTrack> tracks = {};
   TracedPart part = {};
-  int left_out = 0;  ///< operators on parts of the mesh, which are in no trace of the whole one
 };
 
 /// Returns the times of a Program on every process, as a machine model has them: an operator's

@@ -44,12 +44,9 @@ class TraceSink {
   TraceSink() = default;
   TraceSink(const TraceSink&) = delete;
   TraceSink& operator=(const TraceSink&) = delete;
-  /// Returns the nanoseconds since the trace began.
-  virtual std::int64_t now() const = 0;
-  /// Takes an event whose operator has the number that Recorder::begin() returned.
+  /// Takes an event whose operator has the number that Recorder::begin() returned, and whose times
+  /// are those of a clock that all events have.
   virtual void add(const TraceEvent& event) = 0;
-  /// Counts an operator on a part of the mesh, which a trace of the whole mesh leaves out.
-  virtual void leave_out() = 0;
 
  protected:
   ~TraceSink() = default;

@@ -162,7 +162,7 @@ class Execution : private ExecutionMemory {
 
   void begin() {
     mesh_->arena().require(plan_.peak_bytes);  // before anything is allocated, or sent
-    sink_ = recorded_.begin(prepared_, *mesh_, operands_, site_);
+    recorded_.begin(prepared_, *mesh_, operands_, site_);
   }
   TensorCore end() {
     TensorCore result = made(plan_.result, plan_.result_desc(), 0);
@@ -184,7 +184,7 @@ class Execution : private ExecutionMemory {
   /// Carries out the instructions that are left or, `until_call`, those up to the first call, which
   /// it starts.
   void carry_out(bool until_call) {
-    if (sink_ != nullptr) return carry_out_traced(until_call);
+    if (recorded_.traced()) return carry_out_traced(until_call);
     if (unwaited_) wait_at_last();
     while (next_ < list_.all.size())
       if (carry_out(list_.all[next_++], until_call)) return;
@@ -192,13 +192,12 @@ class Execution : private ExecutionMemory {
   /// Carries the list out, and tells how long each instruction takes.
   void carry_out_traced(bool until_call) {
     TraceEvent part;
-    part.begin = sink_->now();
-    part.entry = recorded_.number_on(*mesh_);
+    part.begin = trace_clock();
     const auto tell = [&](TraceEvent event, const auto& f) {
-      event.begin = sink_->now();
+      event.begin = trace_clock();
       const bool pauses = f();
-      event.end = sink_->now();
-      if (event.kind != TraceKind::nothing) sink_->add(event);
+      event.end = trace_clock();
+      if (event.kind != TraceKind::nothing) recorded_.tell(*mesh_, event);
       return pauses;
     };
     if (unwaited_) {
@@ -210,13 +209,12 @@ class Execution : private ExecutionMemory {
       const Instruction& i = list_.all[next_++];
       pauses = tell(event_of(i, until_call), [&] { return carry_out(i, until_call); });
     }
-    part.end = sink_->now();
-    sink_->add(part);
+    part.end = trace_clock();
+    recorded_.tell(*mesh_, part);
   }
   TraceEvent event_of(const Instruction& i, bool until_call) const {
     TraceEvent event;
     event.kind = trace_kind(i.action);
-    event.entry = recorded_.number_on(*mesh_);
     event.step = i.step;
     if (!event.communicates()) return event;
     if (until_call) event.kind = TraceKind::start;
@@ -378,7 +376,6 @@ class Execution : private ExecutionMemory {
   int under_way_ = -1;     ///< the call that was started last and has not been waited for
   bool unwaited_ = false;  ///< and that the list does not wait for
   RecordedOperator recorded_;
-  TraceSink* sink_ = nullptr;  ///< null: not traced
 };
 
 TESSERA_FUNCTION TensorCore execute(const Prepared& prepared, const OperandList& operands,

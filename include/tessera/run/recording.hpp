@@ -304,8 +304,7 @@ inline std::string layer_text(const MeshCore& mesh) {
 }  // namespace detail
 
 /// Records every operator on `mesh`, and on its parts, while it lives; take() ends it and returns
-/// the Program, which has parts where there were operators on some. A traced run has those of the
-/// mesh alone (run/tracing.hpp).
+/// the Program, which has parts where there were operators on some.
 class Recording {
  public:
   explicit Recording(const DynamicMesh& mesh) : mesh_(mesh.core()) {

@@ -10,12 +10,13 @@
 ///
 /// Laws: a trace has the operators of a Recording, and the calls of the ledger; where nothing is
 /// traced an instruction costs one comparison.
-#include <chrono>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include <tessera/kernel/lane.hpp>
 #include <tessera/program/trace.hpp>
+#include <tessera/run/detail/recorded.hpp>
 #include <tessera/run/recording.hpp>
 
 namespace tessera {
@@ -25,30 +26,23 @@ namespace detail {
 class TraceEvents final : public TraceSink {
  public:
   /// `first`: the number of the first operator.
-  TraceEvents(int process, int first)
-      : process_(process), first_(first), zero_(std::chrono::steady_clock::now()) {}
-  std::int64_t now() const override {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
-                                                                zero_)
-        .count();
-  }
+  TraceEvents(int process, int first) : process_(process), first_(first) {}
   void add(const TraceEvent& event) override {
     if (event.entry < first_) return;  // of an operator that began before
     events_.push_back(event);
     events_.back().entry -= first_;
+    events_.back().begin -= zero_;
+    events_.back().end -= zero_;
     events_.back().process = process_;
     events_.back().lane = lane().number();
   }
-  void leave_out() override { ++left_out_; }
-  int left_out() const { return left_out_; }
   std::vector<TraceEvent> take() { return std::exchange(events_, {}); }
 
  private:
   int process_;
   int first_;
-  std::chrono::steady_clock::time_point zero_;
+  std::int64_t zero_ = trace_clock();
   std::vector<TraceEvent> events_;
-  int left_out_ = 0;
 };
 
 /// Returns where a mesh lies that is a part of another.
@@ -67,12 +61,12 @@ inline TracedPart traced_part(const DynamicMesh& mesh) {
 }
 }  // namespace detail
 
-/// Traces every operator on `mesh` while it lives, and records it; take() ends it. Times count from
-/// a barrier, so that those of several processes fit together as well as the barrier ends at once.
-/// On a device a kernel's time is that of its launch, and the process waits for it in a later
-/// fence. Communication: a barrier, in no ledger. Collective over the mesh. Throws UsageError when
-/// the mesh is recorded already, or dry: there nothing takes time. A part of a mesh has a trace of
-/// its own, in which processes have the numbers of the whole mesh.
+/// Traces every operator on `mesh` and on its parts while it lives, and records it; take() ends it.
+/// Times count from a barrier, so that those of several processes fit together as well as the
+/// barrier ends at once. On a device a kernel's time is that of its launch, and the process waits
+/// for it in a later fence. Communication: a barrier, in no ledger. Collective over the mesh.
+/// Throws UsageError when the mesh is recorded already, or dry: there nothing takes time. A part of
+/// a mesh may have a trace of its own too, in which processes have the numbers of the whole mesh.
 class Tracing {
  public:
   explicit Tracing(const DynamicMesh& mesh, Where where = Where::here())
@@ -86,7 +80,7 @@ class Tracing {
   /// Throws UsageError when it has been called before.
   Trace take(Where where = Where::here()) {
     Program program = recording_.take(where);
-    return {std::move(program), events_.take(), {}, part_, events_.left_out()};
+    return {std::move(program), events_.take(), {}, part_};
   }
 
  private:

@@ -118,6 +118,7 @@ class TraceWriter {
  private:
   /// The number of the process under which the tracks beside those of processes are shown.
   static constexpr int beside = 1 << 20;
+  static constexpr std::string_view start_of = "start of ";
 
   /// Returns the number of a process in the whole mesh.
   int number_of(int process) const {
@@ -179,8 +180,8 @@ class TraceWriter {
       s.facts += "}";
       return s;
     }
-    s.name = e.step < 0 ? "" : step_name(plan.steps[e.step], names_);
-    if (e.kind == TraceKind::start) s.name = "start of " + s.name;
+    s.name = e.step < 0 ? "" : step_name(plan.steps[e.step], program_.names_on(entry.part));
+    if (e.kind == TraceKind::start) s.name = std::string(start_of) + s.name;
     if (e.kind == TraceKind::wait) s.name = "wait for " + s.name;
     if (e.kind == TraceKind::copy) s.name = "copies of " + s.name;
     if (e.kind == TraceKind::fence) s.name = "wait for the device";
@@ -229,7 +230,7 @@ class TraceWriter {
       if (e.kind != TraceKind::wait) continue;
       const auto begun = started.find({e.entry, e.call});
       if (begun == started.end()) continue;
-      const std::string name = step_name(program_.entry(e.entry).plan->steps[e.step], names_);
+      const std::string name = slice_of(*begun->second).name.substr(start_of.size());
       const std::string id = ",\"id\":\"" + std::to_string(process_) + "." +
                              std::to_string(e.entry) + "." + std::to_string(e.call) + "\"";
       line("b", begun->second->begin, name, "under way", id);
@@ -337,8 +338,9 @@ TESSERA_FUNCTION TraceSummary summary(const Trace& trace) {
     }
     if (!e.communicates()) continue;
     const Step& step = entry.plan->steps[e.step];
-    CollectiveTime& total = collectives[{step.group.bits, step.collective}];
-    total.axes = step.group;
+    const AxisSet axes = program.axes_on(entry.part, step.group);
+    CollectiveTime& total = collectives[{axes.bits, step.collective}];
+    total.axes = axes;
     total.collective = step.collective;
     total.time += e.time();
     if (e.kind == TraceKind::wait) continue;  // its call has been counted

@@ -58,8 +58,7 @@ TESSERA_FUNCTION NetworkTimes simulate(const Program& program, const Network& ne
 /// trace has nothing take what their plans say. A part's trace is simulated as if its processes
 /// took the first places. Trace a call that has run before, so that nothing is planned in it; time
 /// between operators holds waits for others, where processes exchange facts. Communication: none.
-/// Throws UsageError as above, for a trace of several processes, and for one that has left out
-/// operators on parts of the mesh.
+/// Throws UsageError as above, and for a trace of several processes.
 TESSERA_FUNCTION NetworkTimes simulate(const Trace& trace, const Network& network,
                                        const NetworkOptions& options = {});
 

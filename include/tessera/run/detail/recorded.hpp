@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// An operator as it is recorded: by its mesh, and by the meshes that this one lies in.
+/// An operator as it is recorded and traced: by its mesh, and by the meshes that this one lies in.
 ///
-///     TraceSink* sink = recorded.begin(prepared, mesh, operands, site);   …   recorded.end(mesh, y);
+///     recorded.begin(prepared, mesh, operands, site);
+///     if (recorded.traced()) recorded.tell(mesh, event);   …   recorded.end(mesh, y);
 ///
-/// Laws: where nobody records, both do nothing.
+/// Laws: where nobody records, they do nothing.
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -15,24 +18,26 @@
 
 namespace tessera::detail {
 
+/// Returns the nanoseconds of the clock that traces are measured by.
+inline std::int64_t trace_clock() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 class RecordedOperator {
  public:
-  /// Returns who is told when its instructions run; null: nobody.
-  TraceSink* begin(const Prepared& prepared, MeshCore& mesh, const OperandList& operands,
-                   CallSite site) {
-    TraceSink* traced = nullptr;
+  void begin(const Prepared& prepared, MeshCore& mesh, const OperandList& operands, CallSite site) {
     visit_around(mesh, [&](MeshCore& on) {
       if (on.attached<Recorder>() == nullptr) return;
       Recorder& recorder = on.attachment<Recorder>();
       if (!recorder.on()) return;
-      if (&on != &mesh && recorder.traced() != nullptr) return recorder.traced()->leave_out();
       ProgramEntry entry{prepared.plan, std::string(site.label), site.where};
       entry.operation = prepared.operation;
       entry.contract = contract_at(mesh, site);
       numbers_.push_back({&on, recorder.begin(std::move(entry), mesh, operands)});
-      if (&on == &mesh) traced = recorder.traced();
+      traced_ = traced_ || (recorder.traced() != nullptr && !mesh.absent());
     });
-    return traced;
   }
   /// Records a result.
   void end(MeshCore& mesh, const TensorCore& result) const {
@@ -42,7 +47,19 @@ class RecordedOperator {
         on.attachment<Recorder>().end(number, result);
     });
   }
+  /// Returns whether somebody traced when it began, and this process takes part in it.
+  bool traced() const { return traced_; }
+  /// Tells of an event of it, of which `entry` is filled in, those whose traces have not ended.
+  void tell(MeshCore& mesh, TraceEvent event) const {
+    visit_around(mesh, [&](MeshCore& on) {
+      event.entry = number_on(on);
+      if (event.entry < 0) return;
+      TraceSink* const sink = on.attachment<Recorder>().traced();
+      if (sink != nullptr) sink->add(event);
+    });
+  }
 
+ private:
   /// Returns its number in what `mesh` records; -1: it is not recorded.
   int number_on(const MeshCore& mesh) const {
     for (const Number& one : numbers_)
@@ -50,12 +67,12 @@ class RecordedOperator {
     return -1;
   }
 
- private:
   struct Number {
     const MeshCore* mesh = nullptr;
     int number = -1;
   };
   FixedVector<Number, most_recorders> numbers_;  ///< in what each mesh records
+  bool traced_ = false;
 };
 
 }  // namespace tessera::detail

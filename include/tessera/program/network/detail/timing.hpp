@@ -38,11 +38,7 @@ class TracedWork {
 
   TracedWork() = default;
   TracedWork(const Trace& trace, bool computes) {
-    if (trace.left_out > 0)
-      throw UsageError("simulate: the trace has left out " + std::to_string(trace.left_out) +
-                       " operators on parts of its mesh; give the program as a Recording of the "
-                       "mesh takes it, which has them, or a trace of a part");
-    std::vector<bool> known(static_cast<std::size_t>(trace.program.size()));
+    known_.resize(static_cast<std::size_t>(trace.program.size()));
     std::int64_t end = 0, within = 0;  // of the segment before; of what is in this one
     std::vector<TimedAction> actions;
     for (const TraceEvent& event : trace.events) {
@@ -55,8 +51,7 @@ class TracedWork {
           actions.push_back({TimedAction::Kind::work, seconds(event.time()), -1});
         continue;
       }
-      const auto at = static_cast<std::size_t>(event.entry);
-      if (!known[at]) known[at] = true, ++operators_;
+      known_[static_cast<std::size_t>(event.entry)] = true;
       Segment segment{event.entry, {}};
       if (computes)  // what no event within the segment has, and the time before it
         segment.actions.push_back(
@@ -69,8 +64,9 @@ class TracedWork {
     }
   }
   const std::vector<Segment>& segments() const { return segments_; }
-  /// Returns how many operators the trace has something of.
-  int operators() const { return operators_; }
+  /// Returns whether the trace has something of an operator; how many it has something of.
+  bool knows(int entry) const { return !known_.empty() && known_[static_cast<std::size_t>(entry)]; }
+  int operators() const { return static_cast<int>(std::count(known_.begin(), known_.end(), true)); }
 
  private:
   static void require(const TraceEvent& event, const Trace& trace) {
@@ -96,7 +92,7 @@ class TracedWork {
   }
 
   std::vector<Segment> segments_;
-  int operators_ = 0;
+  std::vector<bool> known_;
 };
 
 /// The clocks of all processes, by their places, while a Program runs.
@@ -107,7 +103,6 @@ class NetworkRun {
       : program_(program),
         network_(network),
         traced_(std::move(traced)),
-        traced_of_(static_cast<std::size_t>(program.size())),
         timer_(network, options, program.mesh.processes()),
         clocks_(static_cast<std::size_t>(program.mesh.processes())),
         waited_(clocks_.size()),
@@ -127,25 +122,25 @@ class NetworkRun {
       places_.push_back(device(options.machine.order, program.mesh, program.mesh.coordinates(p)));
     for (const ProgramPart& part : program.parts()) places_of_parts_.push_back(places_of(part));
     for (const ProgramEntry& entry : program.entries()) ++known_[key(entry)].runs;
-    for (const TracedWork::Segment& segment : traced_.segments())
-      traced_of_[static_cast<std::size_t>(segment.entry)] = true;
   }
 
   NetworkTimes take() {
     NetworkTimes times;
     for (int i = 0; i < program_.size(); ++i) times.operators.push_back({entry_name(program_, i)});
     int begun = 0;  // operators
+    const auto begin_until = [&](int end) {
+      for (; begun < end; ++begun)
+        if (!traced_.knows(begun)) run_planned(begun, times);
+    };
     for (const TracedWork::Segment& segment : traced_.segments()) {
-      for (; begun < segment.entry; ++begun)
-        if (!traced_of_[static_cast<std::size_t>(begun)]) run_planned(begun, times);
+      begin_until(segment.entry);
       begun = std::max(begun, segment.entry + 1);
       counted(times.operators[static_cast<std::size_t>(segment.entry)], [&] {
         carry_out(segment.entry, segment.actions, ends_[segment.entry], clocks_, &waited_);
+        end_beside(segment.entry);
       });
     }
-    for (; begun < program_.size(); ++begun) run_planned(begun, times);
-    for (const auto& rest : under_way_)
-      for (const std::vector<double>& ends : rest.second) wait_for(ends);
+    begin_until(program_.size());
     times.traced = traced_.operators();
     times.seconds = latest();
     times.exposed = least_waited();
@@ -203,6 +198,13 @@ class NetworkRun {
     one.seconds += latest() - before;
     one.exposed += least_waited() - exposed;
   }
+  /// Waits for those that operator i is the last to run beside.
+  void end_beside(int i) {
+    const auto beside = under_way_.find(i);
+    if (beside == under_way_.end()) return;
+    for (const std::vector<double>& ends : beside->second) wait_for(ends);
+    under_way_.erase(beside);
+  }
   /// Carries an operator out as its plan says.
   void run_planned(int i, NetworkTimes& times) {
     const ProgramEntry& entry = program_.entry(i);
@@ -212,12 +214,11 @@ class NetworkRun {
       if (entry.meanwhile > 0) {  // it ends after as many others
         std::vector<double> clocks = clocks_;
         carry_out(i, actions, ends, clocks, nullptr);
-        under_way_[i + entry.meanwhile].push_back(std::move(clocks));
+        under_way_[std::min(i + entry.meanwhile, program_.size() - 1)].push_back(std::move(clocks));
       } else {
         carry_out(i, actions, ends, clocks_, &waited_);
       }
-      for (const std::vector<double>& rest : under_way_[i]) wait_for(rest);
-      under_way_.erase(i);
+      end_beside(i);
     });
   }
 
@@ -290,7 +291,6 @@ class NetworkRun {
   const Program& program_;
   const Network& network_;
   TracedWork traced_;
-  std::vector<bool> traced_of_;  ///< whether it has something of each operator
   PlanTimer timer_;
   std::vector<int> places_;  ///< the place of each process of the program
   std::vector<std::vector<int>> places_of_parts_;
