@@ -182,7 +182,7 @@ class PlanBuilder : public detail::PlanParts {
     step.out = static_cast<std::int8_t>(add_slot(result, labels, SlotRole::temporary, {}, region));
     detail::number_work(plan_, step, at_);
     const Coordinates origin(plan_.mesh.rank(), 0);
-    step.cost = options_.machine.compute(detail::step_flops(plan_, step, origin), result.type);
+    step.cost = detail::work_price(plan_, step, options_.machine, origin);
     return step.out;
   }
 

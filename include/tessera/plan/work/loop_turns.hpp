@@ -251,6 +251,7 @@ struct LoopNumbers {
   Index network_payload = 0;
   Index network_messages = 0;
   Index flops = 0;
+  Index touched = 0;  ///< bytes of the operands and the result that the products see, each once
   Index scratch = 0;  ///< bytes
   Index products = 0;
 };
@@ -273,19 +274,32 @@ constexpr LoopNumbers count_loop(const Plan& plan, const Step& step, const Coord
   n.products = static_cast<Index>(turns.rounds()) * turns.parts();
   // Operations for each element of the letter that travels with an operand; or all.
   const bool all = step.loop.kind == LoopKind::scatter;
-  Index others = 2;
-  for (int t = 0; t < 2; ++t) {
-    const Slot& s = turns.slot(t);
-    for (int d = 0; d < s.labels.size(); ++d)
-      if ((all || s.labels[d] != step.loop.letter) &&
-          (t == 0 || !turns.slot(0).labels.contains(s.labels[d])))
-        others = saturating_mul(others,
-                                block(s.desc.extents[d], s.desc.sharding[d], plan.mesh, at).size());
-  }
-  Index range = all ? 1 : 0;
+  Index range = 0;
   for (int round = 0; !all && round < turns.rounds(); ++round)
     range += turns.turn(round, 0).range.size();
-  n.flops = saturating_mul(others, range);
+  const auto size_along = [&](char label) -> Index {
+    if (!all && label == step.loop.letter) return range;
+    const Slot& s = turns.slot(turns.slot(0).labels.contains(label) ? 0 : 1);
+    const int d = s.labels.find(label);
+    return block(s.desc.extents[d], s.desc.sharding[d], plan.mesh, at).size();
+  };
+  const auto volume_of = [&](const Term& labels) {
+    Index elements = 1;
+    for (const char label : labels) elements = saturating_mul(elements, size_along(label));
+    return elements;
+  };
+  const Slot& out = plan.slots[step.out];
+  Term letters = turns.slot(0).labels;
+  for (const char label : turns.slot(1).labels)
+    if (!letters.contains(label)) letters.push_back(label);
+  n.flops = saturating_mul(2, volume_of(letters));
+  const auto touch = [&](const Slot& s) {
+    n.touched = saturating_add(
+        n.touched, saturating_mul(volume_of(s.labels), static_cast<Index>(size_of(s.desc.type))));
+  };
+  touch(turns.slot(0));
+  touch(turns.slot(1));
+  touch(out);
   return n;
 }
 
@@ -312,7 +326,8 @@ constexpr std::int64_t price_loop(const Plan& plan, const Step& step, const Mach
         travel, machine.transfer(n.network_payload, n.network_messages, Level::network));
   if (step.loop.both_ways && plan.mesh.group_size(step.group) > 2)
     travel = saturating_mul(travel / 100, machine.two_way_percent);
-  const std::int64_t product = machine.compute(n.flops, plan.slots[step.in[0]].desc.type);
+  const std::int64_t product = max_of(machine.compute(n.flops, plan.slots[step.in[0]].desc.type),
+                                      machine.copy(n.touched / 2));
   const Index rounds = max_of(1, step.rounds);
   const bool hides = step.loop.kind != LoopKind::scatter || step.loop.both_ways;
   const std::int64_t lesser = min_of(travel, product / rounds * (rounds - 1));

@@ -66,10 +66,10 @@ inline std::vector<std::vector<LocalStep>> steps_of_all(Plan plan, const Machine
     if (plan.process != p) move_to_process(plan, p);
     for (int k = 0; k < plan.steps.size(); ++k) {
       const Step& step = plan.steps[k];
-      const DType type = plan.slots[step.in.empty() ? step.out : step.in[0]].desc.type;
       const bool computes = !step.communicates() && step.flops > 0;
       all[static_cast<std::size_t>(k)].push_back(
-          {computes ? machine.compute(step.flops, type) : step.cost, step.payload});
+          {computes ? work_price(plan, step, machine, plan.mesh.coordinates(p)) : step.cost,
+           step.payload});
     }
   }
   return all;

@@ -25,11 +25,20 @@ struct ProductWork {
 
   constexpr std::int64_t price(const FactorRule&, const FactorSplit&, const FactorParts& parts,
                                const Machine&) const {
-    return machine.compute(saturating_mul(2, parts.all()), rule.tensors[2].desc.type);
+    return at_once(parts, 1);
   }
   constexpr std::int64_t least(const FactorRule&, const FactorParts& whole, Index processes,
                                const Machine&) const {
-    return machine.compute(saturating_mul(2, whole.all()) / processes, rule.tensors[2].desc.type);
+    return at_once(whole, processes);
+  }
+  /// The price of the parts' work, of which each of some processes does as much:
+  /// detail::work_price.
+  constexpr std::int64_t at_once(const FactorParts& parts, Index processes) const {
+    Index bytes = 0;
+    for (int t = 0; t < 3; ++t) bytes = saturating_add(bytes, parts.bytes(t));
+    return max_of(
+        machine.compute(saturating_mul(2, parts.all()) / processes, rule.tensors[2].desc.type),
+        machine.copy(bytes / 2 / processes));
   }
   constexpr std::int64_t saved(int t, const Moves& moves, const Sharding& s) const {
     const Move& move = t == 2 ? moves.list[0] : moves.list.back();
