@@ -192,7 +192,7 @@ TEST_CASE("layers and shardings are chosen together, within a limit, and never d
               least = chosen(run_again(few), 1).least_peak;
   CHECK(least < most);
   int running = 0;
-  for (int part = 1; part <= 4; ++part) {
+  for (int part = 0; part <= 4; ++part) {
     const Index limit = least + (most - least) * part / 4;
     CAPTURE(limit);
     const Choice choice = chosen(open, limit), kept = chosen(open, limit, true);

@@ -7,11 +7,13 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
 
 #include <tessera/base/error.hpp>
 #include <tessera/plan/op/move/between_parts.hpp>
 #include <tessera/plan/op/move/reshard.hpp>
+#include <tessera/plan/op/product/einsum.hpp>
 #include <tessera/program/network/rounds.hpp>
 #include <tessera/program/network/sharing.hpp>
 #include <tessera/program/network/timing.hpp>
@@ -383,6 +385,63 @@ TEST_CASE("an operator that is under way hides others") {
   CHECK(times.seconds == doctest::Approx(2 * alone));
   CHECK(times.operators[0].seconds == 0);
   CHECK(times.exposed == doctest::Approx(2 * alone));
+}
+
+TEST_CASE("what products in rounds hide by their plans, they hide on a network, and gain by it") {
+  struct Layout {
+    const char* terms;
+    Sharding a, b, out;
+  };
+  const std::vector<Layout> layouts{
+      {"ik,kj->ij", {{0, 1}, {}}, {{0, 1}, {}}, {{0, 1}, {}}},  // one operand travels
+      {"ik,kj->ij", {{}, {0, 1}}, {{0, 1}, {}}, {{0, 1}, {}}},  // sums travel
+      {"ik,kj->ij", {{0}, {1}}, {{0}, {1}}, {{0}, {1}}},        // both operands travel
+      {"ik,jk->ij", {{0}, {1}}, {{1}, {0}}, {{0}, {1}}},
+      {"ik,kj->ij", {{0}, {1}}, {{1}, {}}, {{0}, {1}}},
+  };
+  std::mt19937_64 random(11);
+  const auto one_of = [&](const auto& all) { return all[random() % all.size()]; };
+  std::map<LoopKind, int> seen;
+  for (int round = 0; round < 150; ++round) {
+    const Layout& layout = layouts[static_cast<std::size_t>(round) % layouts.size()];
+    const MeshShape mesh = one_of(
+        std::array<MeshShape, 7>{MeshShape{1, 4}, {2, 2}, {3, 2}, {4, 4}, {6, 4}, {4, 8}, {5, 5}});
+    const auto extent = [&] {
+      return one_of(std::array<Index, 6>{2048, 4099, 8192, 9001, 12288, 20011});
+    };
+    const Index i = extent(), k = extent(), j = extent();
+    const bool turned = std::string(layout.terms) == "ik,jk->ij";
+    const TensorDesc a{DType::f32, {i, k}, layout.a};
+    const TensorDesc b{DType::f32, turned ? Extents{j, k} : Extents{k, j}, layout.b};
+    PlanOptions options;
+    options.machine.processes_per_node = one_of(std::array<int, 3>{1, 1, 2});
+    options.machine.kiloflop_ps_f32 = one_of(std::array<std::int64_t, 2>{500, 2000});
+    const Network network = Network::nodes(options.machine, mesh.processes());
+    const auto seconds = [&](int hidden, Plan& plan) {
+      options.machine.hidden_percent = hidden;
+      plan = ops::Einsum{parse(layout.terms), layout.out}.plan({a, b}, {mesh, 0, options});
+      Program program;
+      program.mesh = mesh;
+      program.record(entry_of(std::make_shared<Plan>(plan)));
+      return simulate(program, network, {.machine = options.machine}).seconds;
+    };
+    Plan plain, hides;
+    const double before = seconds(0, plain), after = seconds(100, hides);
+    const Step* loop = nullptr;
+    for (const Step& step : hides.steps)
+      if (step.loop) loop = &step;
+    if (loop == nullptr) continue;
+    ++seen[loop->loop.kind];
+    CAPTURE(round);
+    CAPTURE(mesh.processes());
+    CAPTURE(name_of(loop->loop.kind));
+    CAPTURE(before);
+    CHECK(after < before);
+    CHECK(after == doctest::Approx(1e-12 * static_cast<double>(hides.cost)).epsilon(0.01));
+  }
+  CHECK(seen[LoopKind::gather] > 20);
+  CHECK(seen[LoopKind::scatter] > 5);
+  CHECK(seen[LoopKind::cannon] > 2);
 }
 
 /// A part of a mesh with one axis of the program's.

@@ -313,6 +313,31 @@ constexpr void number_loop(const Plan& plan, Step& step, const Coordinates& at) 
   step.scratch = n.scratch;
 }
 
+/// Returns the price of what travels in a loop in which both operands do. Before each round that
+/// begins with another block some process waits for it: in Cannon's order for one message, in
+/// SUMMA's until the block's owner has sent it to all of the ring. Those on its node read it at the
+/// same time.
+constexpr std::int64_t price_of_two(const LoopTurns& turns, const Step& step, const Coordinates& at,
+                                    const Machine& machine) {
+  std::int64_t travel = 0;
+  for (int t = 0; t < 2; ++t) {
+    if (!turns.travels(t)) continue;
+    Index far = 0;
+    for (int member = 0; member < turns.members(t); ++member)
+      far += step.level == Level::network && !on_one_node(step.node, at, turns.place(t, member));
+    const bool near = far + 1 < turns.members(t);
+    if (step.loop.kind == LoopKind::cannon) far = min_of(far, 1);
+    const Index bytes = saturating_mul(turns.box(t, 0).size(),
+                                       static_cast<Index>(size_of(turns.slot(t).desc.type)));
+    const std::int64_t each =
+        far > 0 ? machine.transfer(saturating_mul(far, bytes), far, Level::network)
+                : machine.transfer(near ? bytes : 0, near ? 1 : 0);
+    for (int round = 0; round < turns.rounds(); ++round)
+      if (turns.changes(t, round)) travel = saturating_add(travel, each);
+  }
+  return travel;
+}
+
 /// Returns the price of a looped product, always on process 0. In each round `hidden` percent of
 /// the lesser of transfer and product cost no time; the sums of a reduce-scatter loop that go one
 /// way are needed before the next product can begin, so that nothing of them is hidden.
@@ -324,13 +349,16 @@ constexpr std::int64_t price_loop(const Plan& plan, const Step& step, const Mach
   if (n.network_messages > 0)
     travel = saturating_add(
         travel, machine.transfer(n.network_payload, n.network_messages, Level::network));
+  const Index rounds = max_of(1, step.rounds);
+  const LoopTurns turns(plan, step, origin);
+  if (turns.of_two()) travel = price_of_two(turns, step, origin, machine);
   if (step.loop.both_ways && plan.mesh.group_size(step.group) > 2)
     travel = saturating_mul(travel / 100, machine.two_way_percent);
   const std::int64_t product = max_of(machine.compute(n.flops, plan.slots[step.in[0]].desc.type),
                                       machine.copy(n.touched / 2));
-  const Index rounds = max_of(1, step.rounds);
   const bool hides = step.loop.kind != LoopKind::scatter || step.loop.both_ways;
-  const std::int64_t lesser = min_of(travel, product / rounds * (rounds - 1));
+  const std::int64_t later = turns.of_two() ? travel / rounds * (rounds - 1) : travel;
+  const std::int64_t lesser = min_of(later, product / rounds * (rounds - 1));
   const std::int64_t hidden = hides ? lesser / 100 * machine.hidden_percent : 0;
   return saturating_add(saturating_add(product, travel - hidden),
                         saturating_mul(n.products - 1, machine.message_ps));
