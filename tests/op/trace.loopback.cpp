@@ -16,6 +16,7 @@
 #include <tessera/manual.hpp>
 #include <tessera/op/compile.hpp>
 #include <tessera/program/network/timing.hpp>
+#include <tessera/program/overlap.hpp>
 #include <tessera/program/trace.hpp>
 #include <tessera/run/calibrate.hpp>
 #include <tessera/tessera.hpp>
@@ -367,6 +368,47 @@ TEST_CASE("a trace of a mesh has what its parts do, and that of a part has its o
           simulate(trace.program, network, {.computes = false}).seconds);
     CHECK(simulate(within, network).traced == 2);
   });
+}
+
+TEST_CASE("moves that start early hide on a network what their Program says, and it ends earlier") {
+  const auto step = [](const Real<data, _>& x, const Real<_, model>& w,
+                       const Real<data, model>& v) {
+    auto y = einsum<"ij,jk->ik", P<data, model>>(x, w);
+    for (int l = 0; l < 3; ++l) {
+      const auto even = reshard<P<_, model>>(v), odd = reshard<P<_, model>>(v + v);
+      const auto z = reshard<P<data, _>>(tanh(y));  // products wait for these
+      const auto next = einsum<"ij,jk->ik", P<data, model>>(z, even);
+      y = einsum<"ij,jk->ik", P<data, model>>(reshard<P<data, _>>(next), odd);
+    }
+    return y;
+  };
+  for (const MeshSizes<Grid> size : {sizes<Grid>(2, 4), sizes<Grid>(4, 4), sizes<Grid>(3, 2)})
+    for (const Index n : {1024, 2999})
+      for (const int per_node : {1, 2}) {
+        MeshOptions options;
+        options.machine.hidden_percent = 100;
+        options.machine.processes_per_node = per_node;
+        options.machine.kiloflop_ps_f64 = 1000;
+        PlanOptions by;
+        by.machine = options.machine;
+        const auto mesh = dry_mesh<Grid>(size, 0, options);
+        const Program program = plan(step)(like<Real<data, _>>(n, n), like<Real<_, model>>(n, n),
+                                           like<Real<data, model>>(n, n), mesh);
+        const Overlap early = overlap(program, by);
+        const Network network = Network::nodes(options.machine, size.shape.processes());
+        const NetworkOptions on{.machine = options.machine};
+        const double before = simulate(program, network, on).seconds,
+                     after = simulate(early.program, network, on).seconds;
+        CAPTURE(size.shape.processes());
+        CAPTURE(n);
+        CAPTURE(per_node);
+        CAPTURE(before);
+        CHECK(early.moves.size() == 6);
+        CHECK(before == doctest::Approx(1e-12 * static_cast<double>(program.cost())).epsilon(0.01));
+        CHECK(after ==
+              doctest::Approx(1e-12 * static_cast<double>(early.program.cost())).epsilon(0.05));
+        CHECK(after < 0.95 * before);
+      }
 }
 
 TEST_CASE("an operator that is under way when a trace ends is in no later one") {

@@ -34,11 +34,14 @@ class OverlapPass {
         percent_(options.machine.hidden_percent),
         some_(some),
         free_(program.entries().size()),
+        calls_(program.entries().size(), false),
         before_(program.entries().size() + 1),
         early_(program.entries().size(), false) {
     for (int i = 0; i < program.size(); ++i)
-      for (const Step& step : program.entry(i).plan->steps)
-        if (!step.communicates()) free_[at(i)] = saturating_add(free_[at(i)], step.cost);
+      for (const Step& step : program.entry(i).plan->steps) {
+        calls_[at(i)] = calls_[at(i)] || step.communicates();
+        if (!calls_[at(i)]) free_[at(i)] = saturating_add(free_[at(i)], step.cost);
+      }
   }
 
   Attempt<Overlap> make() {
@@ -110,19 +113,22 @@ class OverlapPass {
     const ProgramEntry& e = program_.entry(i);
     const std::int64_t travels = travel(*e.plan);
     const int reader = reader_of(i);
-    std::int64_t found = 0;
-    for (int j = i + 1; j < reader && found < travels; ++j) found += free_[at(j)];
-    int start = i;
-    for (; start > 0 && found < travels && !writes_operand(start - 1, e); --start)
-      found += free_[at(start - 1)];
-    std::int64_t left = min_of(found, travels);
-    const std::int64_t hidden = left / 100 * percent_;
+    // Where it hides behind most; of these the place nearest to the reader.
+    std::int64_t found = 0, most = 0;
+    int start = reader;
+    for (int j = reader - 1; j >= 0 && most < travels; --j) {
+      if (j < i && writes_operand(j, e)) break;
+      if (j == i || early_[at(j)]) continue;
+      found = saturating_add(free_[at(j)], calls_[at(j)] ? 0 : found);
+      if (min_of(found, travels) > most) most = min_of(found, travels), start = j;
+    }
+    const std::int64_t hidden = most / 100 * percent_;
     if (hidden <= 0) return;
-    for (int j = start; j < reader && left > 0; ++j) {
-      if (j == i) continue;
-      const std::int64_t used = min_of(free_[at(j)], left);
+    for (int j = start; most > 0; ++j) {
+      if (j == i || early_[at(j)]) continue;
+      const std::int64_t used = min_of(free_[at(j)], most);
       free_[at(j)] -= used;
-      left -= used;
+      most -= used;
     }
     before_[at(start)].push_back(static_cast<int>(moves_.size()));
     early_[at(i)] = true;
@@ -162,7 +168,9 @@ class OverlapPass {
   const Program& program_;
   std::int64_t percent_;
   const std::vector<int>* some_;
-  std::vector<std::int64_t> free_;        ///< each operator's computing that hides nothing yet
+  std::vector<std::int64_t>
+      free_;                 ///< each operator's work before its calls that hides nothing yet
+  std::vector<bool> calls_;  ///< whether it makes calls, for which it waits
   std::vector<std::vector<int>> before_;  ///< moves that start before each operator
   std::vector<bool> early_;
   std::vector<Early> moves_;
