@@ -172,9 +172,10 @@ void layers(Table& table) {
   const Layers few = layers_on(table, 128);
   for (const int cores : {256, 512, 1024}) (void)layers_on(table, cores);
   const Layers many = layers_on(table, 2048);
-  table.add({"figure 8, dispatch and combine, 128 cores", 100 * few.moves / few.all, 16, "%", ""});
+  table.add({"figure 8, dispatch and combine, 128 cores", 100 * few.moves / few.all, 16, "%",
+             "maps go through memory here, which a compiler fuses with products"});
   table.add({"figure 8, dispatch and combine, 2,048 cores", 100 * many.moves / many.all, 36, "%",
-             "the paper's other work grows too: one-hot products, sums along tokens"});
+             "as the first of these rows"});
   table.add({"figure 8, dispatch and combine, 2,048 over 128", many.moves / few.moves, 3.75,
              "times", "what goes half around a ring goes one way here, as in figure 9"});
   table.add({"figure 8, both layers, 2,048 over 128", many.all / few.all, 1.7, "times",
@@ -221,7 +222,7 @@ void steps(Table& table) {
     const auto rows = [&](const char* layers, const Seconds& model, double paper) {
       table.add({experts + layers, 1 / model.all, paper, "/s",
                  1 / model.all < paper
-                     ? "copies are counted here that a compiler leaves out"
+                     ? "maps go through memory here, which a compiler fuses with products"
                      : "gating is at peak here, without latency, and none runs again"});
       table.add({experts + layers + ", products alone", 1 / model.products, paper, "/s",
                  fmt::format("the paper reaches {:.0f} % of the cores' peak",
@@ -234,7 +235,7 @@ void steps(Table& table) {
   }
   const Seconds deep = seconds_of(step(2048, 32, 2048));
   table.add({"blog, GShard-M4, 2048 experts, 32 layers, of peak", 100 * deep.products / deep.all,
-             46.8, "%", "what is lost here are moves and copies alone"});
+             46.8, "%", "maps go through memory here, which a compiler fuses with products"});
 }
 
 /// GShard, figure 7: the most memory that a step takes, with 2,048 tokens of source and of target.
