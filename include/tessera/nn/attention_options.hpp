@@ -22,6 +22,7 @@
 #include <tessera/grad/custom_gradient.hpp>
 #include <tessera/kernel/functions/comparison.hpp>
 #include <tessera/nn/detail/letters.hpp>
+#include <tessera/nn/detail/where_valid.hpp>
 #include <tessera/nn/documents/documents.hpp>
 #include <tessera/nn/dropout.hpp>
 #include <tessera/op/elements/map.hpp>
@@ -135,12 +136,10 @@ namespace detail {
 /// Returns what each key has, (batch, keys, ...), with zeros where keys are masked: a weight of
 /// zero times NaN would be NaN.
 template <TypedTensor K, class M> K kept(const K& x, const M& valid, Where where) {
-  using T = typename K::value_type;
   if constexpr (std::is_same_v<M, AllValid>)
     return x;
   else
-    return map<equation_of(K::rank - 2, "yz,yz*->yz*"), typename K::spec>(
-        fn::Fixed<fn::Select, 2, T>{{}, T{}}, valid, x, where);
+    return where_valid(x, valid, where);
 }
 
 /// Returns the place of the first key with an element, or a value's, that is not finite: (batch,

@@ -2,14 +2,16 @@
 #pragma once
 /// @file
 /// Batch norm over all dimensions but the last, any of which may be split: the statistics are those
-/// of the whole batch, on every mesh.
+/// of the whole batch, on every mesh, or of its places that are valid.
 ///
 ///     auto norm = BatchNorm<Here>::like(make, 6);
 ///     auto [y, mean, variance] = batch_norm(norm, x);         // while training
 ///     auto z = batch_norm(norm, BatchStatistics<Here>{mean, variance}, x);
+///     auto ragged = batch_norm(norm, x, valid);               // valid is (batch, sequence), bool
 ///
 /// Laws: a channel of y with scale 1 and bias 0 has mean 0 and variance v / (v + epsilon); no
-/// gradient passes through the statistics that are returned. Errors: those of the operators that it
+/// gradient passes through the statistics that are returned; places that are not valid may be
+/// anything, NaN too, and more of them change nothing. Errors: those of the operators that it
 /// is made of.
 #include <string_view>
 #include <tuple>
@@ -17,6 +19,7 @@
 
 #include <tessera/grad/custom_gradient.hpp>
 #include <tessera/nn/detail/letters.hpp>
+#include <tessera/nn/detail/where_valid.hpp>
 #include <tessera/nn/parameters.hpp>
 #include <tessera/nn/under.hpp>
 #include <tessera/op/elements/arithmetic.hpp>
@@ -81,6 +84,26 @@ struct Normalized {
     return C(1);
   }
 };
+/// (x - mean)^2.
+struct SquaredApart {
+  static constexpr std::string_view name = "square of the distance";
+  template <class T, class C = ComputeType<T>>
+  KOKKOS_FORCEINLINE_FUNCTION C operator()(T x, ComputeType<T> mean) const {
+    return (C(x) - mean) * (C(x) - mean);
+  }
+  template <int I, class T, class C = ComputeType<T>>
+  KOKKOS_FORCEINLINE_FUNCTION C derivative(T x, ComputeType<T> mean) const {
+    return C(I == 0 ? 2 : -2) * (C(x) - mean);
+  }
+};
+/// 1 / n, and 0 of none.
+struct OneOver {
+  static constexpr std::string_view name = "one over";
+  static constexpr Slope slope = Slope::zero;
+  template <class C> KOKKOS_FORCEINLINE_FUNCTION C operator()(C n) const {
+    return n > C(0) ? C(1) / n : C(0);
+  }
+};
 }  // namespace fn
 
 namespace detail {
@@ -140,6 +163,57 @@ auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, double epsilon =
       },
       where);
   return norm(x, layer.scale, layer.bias);
+}
+
+/// Returns the same of the places that are valid, whose statistics these are: x is (..., channels),
+/// valid (...), bool; y is 0 at all other places. Communication: also one all-reduce of a number,
+/// how many are valid, where their dimensions are split; where x and valid are split differently,
+/// valid is moved. Collective over the mesh. Source: Ioffe and Szegedy (2015), of ragged batches.
+template <class U, class Channel, TypedTensor A, TypedTensor V>
+auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, const V& valid,
+                double epsilon = 1e-5, Where where = Where::here()) {
+  static_assert(std::is_same_v<typename V::value_type, bool> && V::rank == A::rank - 1,
+                "[tessera] batch_norm's mask has another type than bool, or another number of "
+                "dimensions; it says of each place of x, all dimensions but the last, whether it "
+                "counts; give a tensor of these dimensions");
+  using S = typename U::template Tensor<Channel>;
+  using T = typename A::value_type;
+  using C = ComputeType<T>;
+  static constexpr Equation to_row = detail::last_alone(A::rank);
+  const auto norm = custom_gradient(
+      [epsilon](const A& v, const V& mask, const S& scale, const S& bias) {
+        const auto over_n = map(fn::OneOver{}, sum(cast<C>(mask)));
+        const auto mean_of = [&](const auto& each) {
+          return map<"y,->y">(fn::Multiply{}, sum<to_row, typename S::spec>(each), over_n);
+        };
+        const A seen = detail::where_valid(v, mask, Where{});
+        const auto centre = mean_of(detail::widened(seen, Where{}));
+        const auto variance = mean_of(
+            detail::where_valid(map<detail::by_channel(A::rank, "*y,y->*y"), typename A::spec>(
+                                    fn::SquaredApart{}, seen, centre),
+                                mask, Where{}));
+        const auto inverse = rsqrt(variance + static_cast<C>(epsilon));
+        const A y = detail::where_valid(
+            detail::channels_normalized(seen, centre, inverse, scale, bias), mask, Where{});
+        return with_saved(
+            BatchNormed<A, S>{y, detail::as_elements<T>(centre), detail::as_elements<T>(variance)},
+            seen, mask, centre, inverse, scale, over_n);
+      },
+      [](const auto& d, const A& seen, const V& mask, const auto& centre, const auto& inverse,
+         const S& scale, const auto& over_n) {
+        const A dy = detail::where_valid(d.y, mask, Where{});
+        const auto by_scale = sum<to_row, typename S::spec>(
+            map<detail::by_channel(A::rank, "*y,*y,y,y->*y"), typename A::spec>(
+                fn::ScaleGradient{}, dy, seen, inverse, centre));
+        const auto by_bias = sum<to_row, typename S::spec>(detail::widened(dy, Where{}));
+        const auto wide = map<"y,->y">(fn::Multiply{}, detail::widened(scale, Where{}), over_n);
+        const A by_x = map<detail::by_channel(A::rank, "*y,*y,y,y,y,y,y->*y"), typename A::spec>(
+            fn::NormGradient{1}, dy, seen, inverse, scale, by_scale * wide, centre, by_bias * wide);
+        return std::tuple(detail::where_valid(by_x, mask, Where{}), zero_gradient,
+                          detail::as_elements<T>(by_scale), detail::as_elements<T>(by_bias));
+      },
+      where);
+  return norm(x, valid, layer.scale, layer.bias);
 }
 
 /// Returns the same by given statistics: after training. Communication: none. Collective over the

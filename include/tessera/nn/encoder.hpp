@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <tessera/grad/recompute.hpp>
@@ -168,27 +169,38 @@ X encoder_input(const Encoder<U>& model, const I& ids, const EncoderOptions& opt
   return dropout(x, options.dropout.at(0), where);
 }
 
-/// Calls see(x) with the input of the first block, and after each block but the last, and returns
-/// what comes after that.
-template <class U, TypedTensor I, class V, class K, class See>
-auto encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options, const V& valid,
-            const K& kinds, Where where, const See& see) {
-  using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
-  X x = [&] {
-    const Layer scope(ids, "embedding");
-    return encoder_input<X>(model, ids, options, valid, kinds, where);
-  }();
-  for (std::size_t l = 0; l < model.blocks.size(); ++l) {
-    see(x);
-    const Layer scope(ids, "block " + std::to_string(l));
+/// Returns x after blocks, (batch, sequence, embed). Adds what each block is given to `kept`,
+/// unless that is null.
+template <class U, TypedTensor X, class V>
+X encoder_blocks(const std::vector<EncoderBlock<U>>& blocks, X x, const EncoderOptions& options,
+                 const V& valid, Where where, std::vector<X>* kept) {
+  for (std::size_t l = 0; l < blocks.size(); ++l) {
+    if (kept != nullptr) kept->push_back(x);
+    const Layer scope(x, "block " + std::to_string(l));
     EncoderOptions own = options;
     own.dropout = options.dropout.at(l + 1);
     const auto run = [own, valid, where](const EncoderBlock<U>& block, const X& given) {
       return encoder_block(block, given, own, valid, where);
     };
     const Recompute again = l < options.again.size() ? options.again[l] : Recompute(false);
-    x = recompute_if(again, run, where)(model.blocks[l], x);
+    x = recompute_if(again, run, where)(blocks[l], x);
   }
+  return x;
+}
+
+/// The states of tokens.
+template <class U>
+using States = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
+
+/// Returns what comes after the last norm; `kept` as above.
+template <class U, TypedTensor I, class V, class K>
+States<U> encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options,
+                 const V& valid, const K& kinds, Where where, std::vector<States<U>>* kept) {
+  States<U> x = [&] {
+    const Layer scope(ids, "embedding");
+    return encoder_input<States<U>>(model, ids, options, valid, kinds, where);
+  }();
+  x = encoder_blocks(model.blocks, std::move(x), options, valid, where, kept);
   if (!model.norm) return x;
   const Layer scope(ids, "norm");
   return layer_norm(*model.norm, x, options.epsilon, where);
@@ -205,7 +217,7 @@ auto encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options
 template <class U, TypedTensor I, class V = AllValid, class K = OneKind>
 auto encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options = {},
             const V& valid = {}, const K& kinds = {}, Where where = Where::here()) {
-  return detail::encode(model, ids, options, valid, kinds, where, [](const auto&) {});
+  return detail::encode(model, ids, options, valid, kinds, where, nullptr);
 }
 
 /// Returns the input of the first block and the states after each block, those after the last as
@@ -213,10 +225,9 @@ auto encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options
 template <class U, TypedTensor I, class V = AllValid, class K = OneKind>
 auto hidden_states(const Encoder<U>& model, const I& ids, const EncoderOptions& options = {},
                    const V& valid = {}, const K& kinds = {}, Where where = Where::here()) {
-  using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
-  std::vector<X> states;
-  const auto keep = [&](const X& x) { states.push_back(x); };
-  keep(detail::encode(model, ids, options, valid, kinds, where, keep));
+  std::vector<detail::States<U>> states;
+  const auto last = detail::encode(model, ids, options, valid, kinds, where, &states);
+  states.push_back(last);
   return states;
 }
 

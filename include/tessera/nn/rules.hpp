@@ -21,7 +21,8 @@ using LayerRules =
           AxisRule<logical::repeats, _>, AxisRule<logical::head_dim, _>,
           AxisRule<logical::vocabulary, _>, AxisRule<logical::positions, _>,
           AxisRule<logical::cache, _>, AxisRule<logical::experts, _>, AxisRule<logical::norm, _>,
-          AxisRule<logical::channels, _>, AxisRule<logical::in_channels, _>>;
+          AxisRule<logical::height, _>, AxisRule<logical::width, _>, AxisRule<logical::channels, _>,
+          AxisRule<logical::in_channels, _>>;
 
 /// Every process has all weights and a part of the batch; gradients are all-reduced. `A` is an axis
 /// or Axes<...>.
@@ -55,6 +56,12 @@ using FullySharded = LayerRules<AxisRule<logical::batch, A>, AxisRule<logical::e
 template <class Data, class Model>
 using SequenceSplit =
     LayerRules<AxisRule<logical::batch, Data>, AxisRule<logical::sequence, Model>>;
+
+/// The batch over `Data`, the rows of images and of their patches, and the places of a text, over
+/// `Model`: an image is never on one process alone. Weights are whole.
+template <class Data, class Model>
+using SpaceSplit = LayerRules<AxisRule<logical::batch, Data>, AxisRule<logical::height, Model>,
+                              AxisRule<logical::sequence, Model>>;
 
 /// The batch and the experts of mixtures over `A`, an axis or Axes<...>, all other weights whole:
 /// tokens go to their experts and back by an all-to-all each. Source: GShard, section 3.3.

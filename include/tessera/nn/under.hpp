@@ -25,11 +25,13 @@ struct hidden;       ///< the elements within a feed-forward layer
 struct groups;       ///< groups of heads with one key and value: heads, where each has its own
 struct repeats;      ///< the heads of a group
 struct head_dim;     ///< the elements of a head
-struct vocabulary;   ///< tokens that there are
+struct vocabulary;   ///< tokens, or classes, that there are
 struct positions;    ///< places that a table knows
 struct cache;        ///< places of a text whose keys and values are kept
 struct experts;      ///< experts of a mixture
 struct norm;         ///< the elements of a token, in the parameters of a norm
+struct height;       ///< rows of an image, or of its patches
+struct width;        ///< their columns
 struct channels;     ///< channels of an image
 struct in_channels;  ///< those that a convolution reads
 }  // namespace logical
