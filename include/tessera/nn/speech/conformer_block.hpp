@@ -14,6 +14,7 @@
 /// statistic; where the sequence is split, the convolution receives the places that its window
 /// reaches beyond a block, and no more; the same numbers under all rules and on every mesh, to
 /// rounding. Errors: those of the operators that it is made of.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -21,7 +22,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/nn/attention.hpp>
 #include <tessera/nn/batch_norm.hpp>
-#include <tessera/nn/detail/residual.hpp>
+#include <tessera/nn/dropout.hpp>
 #include <tessera/nn/feed_forward.hpp>
 #include <tessera/nn/layer_norm.hpp>
 #include <tessera/op/product/convolve.hpp>
@@ -127,44 +128,52 @@ auto along_time(const ConvolutionModule<U>& module, const A& x, bool causal, Whe
   return convolve<"bxi,xio->bxo", Y>(x, module.kernel, settings, where);
 }
 
-/// Returns a Conformer block's result, whose batch norm is normalize(x).
-template <class U, TypedTensor A, class V, class Normalize>
-A conformer_block(const ConformerBlock<U>& block, const A& given, const ConformerOptions& options,
-                  const V& valid, Where where, const Normalize& normalize) {
+/// Returns x + half of a feed-forward layer of norm(x); it drops at `place` and the next one.
+template <class U, TypedTensor A>
+A with_half(const LayerNorm<U>& norm, const FeedForward<U>& layer, const A& x,
+            const ConformerOptions& options, std::uint64_t place, Where where) {
+  const A z = layer_norm(norm, x, options.epsilon, where);
+  const auto h = dropout(dense(layer.in, z, fn::Silu{}, where), options.dropout.at(place), where);
+  const A y = A(dense<typename A::spec>(layer.out, h, NoActivation{}, where)) *
+              from_double<typename A::value_type>(0.5);
+  return x + dropout(y, options.dropout.at(place + 1), where);
+}
+
+/// Of a Conformer block: its states after attention, and what its batch norm is given.
+template <class A, class H> struct BeforeBatchNorm {
+  A states;
+  H channels;
+};
+template <class U, TypedTensor A, class V>
+auto before_batch_norm(const ConformerBlock<U>& block, const A& given,
+                       const ConformerOptions& options, const V& valid, Where where) {
   static_assert(std::is_same_v<V, AllValid> || TypedTensor<V>,
                 "[tessera] a Conformer block takes a mask (batch, sequence), bool, and not "
                 "documents: its convolution would see from one into the next; give each text a row "
                 "of its own");
-  const Dropout& drop = options.dropout;
   AttentionOptions own = options.attention;
-  own.dropout = drop.at(0);
-  const auto beside = [&](const A& x, std::uint64_t place, const LayerNorm<U>& norm,
-                          const auto& layer) {
-    return residual(
-        x, true, drop.at(place),
-        [&](const A& z) { return layer_norm(norm, z, options.epsilon, where); }, layer, where);
-  };
-  const auto half_of = [&](const FeedForward<U>& layer, std::uint64_t place) {
-    return [&, place](const A& z) {
-      const auto h = dropout(dense(layer.in, z, fn::Silu{}, where), drop.at(place), where);
-      const A y = A(dense<typename A::spec>(layer.out, h, NoActivation{}, where));
-      return y * from_double<typename A::value_type>(0.5);
-    };
-  };
+  own.dropout = options.dropout.at(0);
+  const A x =
+      with_half(block.first_norm, block.first, kept(given, valid, where), options, 1, where);
+  const A asks = layer_norm(block.attention_norm, x, options.epsilon, where);
+  const A seen = attention(block.attention, asks, asks, own, valid, block.relative, where);
+  const A states = x + dropout(seen, options.dropout.at(3), where);
   const ConvolutionModule<U>& module = block.convolution;
-  const A first = beside(kept(given, valid, where), 2, block.first_norm, half_of(block.first, 1));
-  const A second = beside(first, 3, block.attention_norm, [&](const A& z) {
-    return attention(block.attention, z, z, own, valid, block.relative, where);
-  });
-  const A third = beside(second, 4, module.norm, [&](const A& z) {
-    const A seen = kept(z, valid, where);
-    const auto gated = dense(module.in, seen, NoActivation{}, where) *
-                       dense(module.gate, seen, fn::Sigmoid{}, where);
-    const auto h = map(fn::Silu{}, normalize(along_time(module, gated, own.causal, where)), where);
-    return A(dense<typename A::spec>(module.out, h, NoActivation{}, where));
-  });
-  const A fourth = beside(third, 6, block.second_norm, half_of(block.second, 5));
-  return layer_norm(block.norm, fourth, options.epsilon, where);
+  const A z = kept(layer_norm(module.norm, states, options.epsilon, where), valid, where);
+  const auto gated =
+      dense(module.in, z, NoActivation{}, where) * dense(module.gate, z, fn::Sigmoid{}, where);
+  const auto channels = along_time(module, gated, own.causal, where);
+  return BeforeBatchNorm<A, std::decay_t<decltype(channels)>>{states, channels};
+}
+/// Returns the block's result: `normed` is what batch norm made of the channels.
+template <class U, TypedTensor A, TypedTensor H>
+A after_batch_norm(const ConformerBlock<U>& block, const A& states, const H& normed,
+                   const ConformerOptions& options, Where where) {
+  const auto h = map(fn::Silu{}, normed, where);
+  const A y = A(dense<typename A::spec>(block.convolution.out, h, NoActivation{}, where));
+  const A x = states + dropout(y, options.dropout.at(4), where);
+  return layer_norm(block.norm, with_half(block.second_norm, block.second, x, options, 5, where),
+                    options.epsilon, where);
 }
 }  // namespace detail
 
@@ -181,21 +190,16 @@ template <class U, TypedTensor A, class V = AllValid>
 auto conformer_block(const ConformerBlock<U>& block, const A& x,
                      const ConformerOptions& options = {}, const V& valid = {},
                      Where where = Where::here()) {
-  using Row = typename U::template Tensor<logical::hidden>;
-  BatchNormed<A, Row> made;
-  const auto normalize = [&]<TypedTensor H>(const H& h) {
-    const auto normed = [&] {
-      if constexpr (std::is_same_v<V, AllValid>)
-        return batch_norm(block.convolution.batch_norm, h, options.epsilon, where);
-      else
-        return batch_norm(block.convolution.batch_norm, h, valid, options.epsilon, where);
-    }();
-    made.mean = normed.mean;
-    made.variance = normed.variance;
-    return normed.y;
-  };
-  made.y = detail::conformer_block(block, x, options, valid, where, normalize);
-  return made;
+  const auto before = detail::before_batch_norm(block, x, options, valid, where);
+  const auto normed = [&] {
+    const auto& norm = block.convolution.batch_norm;
+    if constexpr (std::is_same_v<V, AllValid>)
+      return batch_norm(norm, before.channels, options.epsilon, where);
+    else
+      return batch_norm(norm, before.channels, valid, options.epsilon, where);
+  }();
+  const A y = detail::after_batch_norm(block, before.states, normed.y, options, where);
+  return BatchNormed<A, std::decay_t<decltype(normed.mean)>>{y, normed.mean, normed.variance};
 }
 /// Returns the same by given statistics: after training. Communication: as above, without
 /// batch_norm's. Collective over the mesh.
@@ -203,9 +207,10 @@ template <class U, TypedTensor A, class V = AllValid>
 A conformer_block(const ConformerBlock<U>& block, const ConformerStatistics<U>& statistics,
                   const A& x, const ConformerOptions& options = {}, const V& valid = {},
                   Where where = Where::here()) {
-  return detail::conformer_block(block, x, options, valid, where, [&]<TypedTensor H>(const H& h) {
-    return batch_norm(block.convolution.batch_norm, statistics, h, options.epsilon, where);
-  });
+  const auto before = detail::before_batch_norm(block, x, options, valid, where);
+  const auto normed =
+      batch_norm(block.convolution.batch_norm, statistics, before.channels, options.epsilon, where);
+  return detail::after_batch_norm(block, before.states, normed, options, where);
 }
 
 }  // namespace tessera
