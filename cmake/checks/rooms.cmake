@@ -96,6 +96,8 @@ set(nn_optimizer_parts "")
 set(nn_decoding_parts "")
 set(nn_experts_parts "")
 set(nn_translation_parts experts decoding)
+set(nn_vision_parts "")
+set(nn_speech_parts "")
 
 # What does not keep to this yet: a header, and what it includes all the same. One that is mended leaves the list, and none is added.
 set(exceptions

@@ -12,6 +12,8 @@
 /// (tessera/nn.hpp), those of which nothing is annotated (nn/born_as.hpp, nn/chosen_rules.hpp), and
 /// the text that they write (nn/decoding/generate.hpp, nn/decoding/beam_search.hpp);
 /// encoder-decoders with experts, and the translations that they write (nn/translation/write.hpp);
+/// models of images (nn/vision/vision_transformer.hpp) and of speech
+/// (nn/speech/conformer_block.hpp);
 /// pipelines (tessera/pipeline.hpp), and models made on their stages (nn/on_stages.hpp); trees of
 /// tensors (tensor/tree.hpp); compiled functions (op/compile.hpp); choices of shardings
 /// (run/choose_of.hpp, io/choice_file.hpp) and their solver (solve/min_marginals.hpp); checkpoints

@@ -5,6 +5,7 @@
 #include <tessera/nn/speech/conformer_block.hpp>
 #include <tessera/nn/vision/vision_transformer.hpp>
 #include <tessera/op/compile.hpp>
+#include <tessera/program/on_process.hpp>
 
 #include "nn/peer_files.hpp"
 
@@ -26,6 +27,10 @@ struct Even {
 template <class Y> auto even_loss(const Y& y) {
   return sum(y * from_function<Y>(mesh_of(y), y.extents(), Even{y.size()}));
 }
+struct Later {
+  Index from;
+  KOKKOS_FUNCTION bool operator()(const GlobalIndex& i) const { return i[1] >= from; }
+};
 std::string file_of(const std::string& name) { return "vision_and_speech_of_hugging_face/" + name; }
 
 /// Calls check(name, rules) for each list of rules.
@@ -145,6 +150,8 @@ template <class U> struct SpeechExpected {
   static constexpr auto fields = Fields<&SpeechExpected::y>{};
 };
 
+const ConformerSizes speech_sizes{.embed = 6, .heads = 3, .hidden = 8, .window = 5};
+
 template <class R> struct SpeechCase {
   using U = On<R>;
   using Block = ConformerBlock<U>;
@@ -154,10 +161,11 @@ template <class R> struct SpeechCase {
   Input input_gradient;
   SpeechExpected<U> expected;
   ConformerStatistics<U> statistics;
+  ConformerOptions options;
 
   SpeechCase(const ProcessMesh<Grid>& mesh, const std::string& name) {
     Parameters<Grid> make(mesh, 1);
-    block = gradient = Block::like(make, {.embed = 6, .heads = 3, .hidden = 8, .window = 5});
+    block = gradient = Block::like(make, speech_sizes);
     const auto x = zeros<Activations<U>>(mesh, 3, 7, 6);
     given.x = input_gradient.x = expected.y = x;
     given.valid = zeros<Valid<U>>(mesh, 3, 7);
@@ -174,14 +182,21 @@ template <class R> struct SpeechCase {
     return {map<"ab,abc->abc", typename Activations<U>::spec>(
         fn::Fixed<fn::Select, 2, double>{{}, NAN}, given.valid, given.x)};
   }
-  /// Returns a function of the weights and the input: the gradients by them of the loss of
-  /// run(block, x), a tree whose first tensor is y, and the tree.
-  template <class Run> auto step(const Run& run) const {
-    return [this, run](const Block& w, const Input& x) {
-      return value_and_grad<0, 1>([this, run](const Block& of, const Input& from) {
-        const auto made = run(of, from.x);
-        const auto y = ended(std::get<0>(made), given.valid);
-        return std::tuple(even_loss(y), std::tuple(y, std::get<1>(made)));
+  /// Returns y with zeros where it is not valid, and the batch norm's statistics: those of the
+  /// batch while it trains, else those that are given.
+  auto run(const Block& of, const Activations<U>& x, bool trains) const {
+    if (!trains)
+      return std::tuple(
+          ended(conformer_block(of, statistics, x, options, given.valid), given.valid), statistics);
+    const auto made = conformer_block(of, x, options, given.valid);
+    return std::tuple(ended(made.y, given.valid), ConformerStatistics<U>{made.mean, made.variance});
+  }
+  /// Returns a function of the weights and the input: run's tensors, and a loss's gradients.
+  auto step(bool trains) const {
+    return [this, trains](const Block& w, const Input& x) {
+      return value_and_grad<0, 1>([this, trains](const Block& of, const Input& from) {
+        const auto made = run(of, from.x, trains);
+        return std::tuple(even_loss(std::get<0>(made)), made);
       })(w, x);
     };
   }
@@ -191,31 +206,29 @@ template <class R> struct SpeechCase {
 struct SpeechDistances {
   double y, gradients;
 };
-template <class R, class Run>
-SpeechDistances speech_distances(const SpeechCase<R>& c, const Run& run) {
-  const auto step = c.step(run);
+template <class R>
+SpeechDistances speech_distances(const ProcessMesh<Grid>& mesh, const std::string& name,
+                                 bool trains) {
+  const SpeechCase<R> c(mesh, name);
+  const auto step = c.step(trains);
   auto compiled = compile(step);
   const auto x = c.spoilt();
-  const auto made = mesh_of(x.x).processes() == 4 ? compiled(c.block, x) : step(c.block, x);
+  const auto made = mesh.processes() == 4 ? compiled(c.block, x) : step(c.block, x);
   return {farthest_apart(values_of(std::get<1>(made.value)),
                          values_of(std::tuple(c.expected.y, c.statistics))),
           farthest_apart(values_of(made.gradient),
                          values_of(std::tuple(c.gradient, c.input_gradient)))};
 }
-/// A block while it trains, with a mask or without one, and by given statistics.
+/// What a block of other sizes and options makes, and its gradients.
 template <class R>
-SpeechDistances training(const ProcessMesh<Grid>& mesh, const std::string& name) {
-  const SpeechCase<R> c(mesh, name);
-  return speech_distances(c, [&](const auto& block, const auto& x) {
-    const auto made = conformer_block(block, x, {}, c.given.valid);
-    return std::tuple(made.y, ConformerStatistics<On<R>>{made.mean, made.variance});
-  });
-}
-template <class R> SpeechDistances evaluated(const ProcessMesh<Grid>& mesh) {
-  const SpeechCase<R> c(mesh, "evaluated");
-  return speech_distances(c, [&](const auto& block, const auto& x) {
-    return std::tuple(conformer_block(block, c.statistics, x, {}, c.given.valid), c.statistics);
-  });
+Values speech_numbers(const ProcessMesh<Grid>& mesh, const ConformerSizes& sizes,
+                      const ConformerOptions& options) {
+  SpeechCase<R> c(mesh, "ragged");
+  Parameters<Grid> make(mesh, 3);
+  c.block = ConformerBlock<On<R>>::like(make, sizes);
+  c.options = options;
+  const auto made = c.step(true)(c.block, c.spoilt());
+  return values_of(std::tuple(std::get<1>(made.value), made.gradient));
 }
 }  // namespace
 
@@ -223,8 +236,9 @@ TEST_CASE(
     "a Conformer block is Hugging Face's, whatever padding holds, while it trains and after") {
   std::mutex mutex;
   everywhere([&]<class R>(const ProcessMesh<Grid>& mesh, const char* rules, std::type_identity<R>) {
-    const SpeechDistances whole = training<R>(mesh, "conformer"),
-                          ragged = training<R>(mesh, "ragged"), after = evaluated<R>(mesh);
+    const SpeechDistances whole = speech_distances<R>(mesh, "conformer", true),
+                          ragged = speech_distances<R>(mesh, "ragged", true),
+                          after = speech_distances<R>(mesh, "evaluated", false);
     const std::lock_guard lock(mutex);
     CAPTURE(rules);
     CAPTURE(mesh.processes());
@@ -232,5 +246,197 @@ TEST_CASE(
       CHECK(far.y < 1e-12);
       CHECK(far.gradients < 1e-11);
     }
+  });
+}
+
+TEST_CASE("a Conformer block's positions, windows and dropout are the same under all rules") {
+  ConformerSizes relative = speech_sizes, even = speech_sizes, wide = speech_sizes;
+  relative.buckets = 4;
+  even.window = 4;
+  wide.window = 17;  // reaches beyond every block
+  const std::pair<ConformerSizes, ConformerOptions> others[] = {
+      {relative, {}},
+      {even, {.attention = {.rotary = true}}},
+      {wide, {.dropout = {.rate = 0.2, .seed = 4}}},
+      {speech_sizes, {.attention = {.causal = true}}}};
+  std::vector<Values> alone(std::size(others));
+  const auto numbers = [&]<class R>(const ProcessMesh<Grid>& mesh, std::size_t i,
+                                    std::type_identity<R>) {
+    return speech_numbers<R>(mesh, others[i].first, others[i].second);
+  };
+  on_mesh(1, 1, [&](const ProcessMesh<Grid>& mesh) {
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      alone[i] = numbers(mesh, i, std::type_identity<DataParallel<BothAxes>>{});
+  });
+  std::mutex mutex;
+  everywhere(
+      [&]<class R>(const ProcessMesh<Grid>& mesh, const char* rules, std::type_identity<R> on) {
+        for (std::size_t i = 0; i < alone.size(); ++i) {
+          const double far = farthest_apart(numbers(mesh, i, on), alone[i]);
+          const std::lock_guard lock(mutex);
+          CAPTURE(rules);
+          CAPTURE(mesh.processes());
+          CAPTURE(i);
+          CHECK(far < 1e-11);
+        }
+      });
+}
+
+TEST_CASE("a causal Conformer block sees no later places, and another one does") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    using R = SpaceSplit<data, model>;
+    SpeechCase<R> c(mesh, "conformer");
+    const auto first_places = [&](const Activations<On<R>>& x) {
+      return values_of(slice<1>(std::get<0>(c.run(c.block, x, false)), {0}, {4}));
+    };
+    const auto later = from_function<Valid<On<R>>>(mesh, {3, 7}, Later{4});
+    const auto other = c.given.x - ended(c.given.x, later);  // zeros from place 4 on
+    CHECK(farthest_apart(first_places(c.given.x), first_places(other)) > 1e-3);
+    c.options.attention.causal = true;
+    CHECK(first_places(c.given.x) == first_places(other));
+  });
+}
+
+namespace {
+/// A step of a Conformer block, on paper.
+template <class R> Program speech_program(Index sequence) {
+  using U = On<R>;
+  const auto mesh = dry_mesh<Grid>(2, 4);
+  Parameters<Grid> make(mesh, 1);
+  const auto block =
+      ConformerBlock<U>::like(make, {.embed = 8, .heads = 4, .hidden = 16, .window = 5});
+  const auto x = zeros<Activations<U>>(mesh, 4, sequence, 8);
+  const auto valid = zeros<Valid<U>>(mesh, 4, sequence);
+  Recording recording(mesh);
+  (void)value_and_grad<0, 1>([&](const auto& of, const auto& from) {
+    return sum(conformer_block(of, from, {}, valid).y);
+  })(block, x);
+  return recording.take();
+}
+/// The plans of its convolution: forward, by the input, by the kernel.
+std::vector<const Plan*> convolutions(const Program& program) {
+  std::vector<const Plan*> plans;
+  for (const ProgramEntry& entry : program.entries())
+    if (entry.label.ends_with("bxi,xio->bxo")) plans.push_back(entry.plan.get());
+  return plans;
+}
+}  // namespace
+
+TEST_CASE("a Conformer's convolution along a split sequence sends halos alone") {
+  for (const Index sequence : {64, 4096}) {
+    const Program program = speech_program<SpaceSplit<data, model>>(sequence);
+    const auto plans = convolutions(program);
+    REQUIRE(plans.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i)
+      for (int p = 0; p < 8; ++p) {
+        const Plan plan = on_process(*plans[i], p);
+        CAPTURE(i);
+        CAPTURE(p);
+        CHECK(plan.count(Collective::exchange) == 1);
+        CHECK(plan.count(all_gather) == 0);
+        CHECK(plan.count(all_reduce) == (i == 2 ? 1 : 0));
+        // 2 places to each neighbour, of 2 texts and 8 channels, in double.
+        const Index neighbours = p % 4 == 0 || p % 4 == 3 ? 1 : 2;
+        CHECK(plan.own_payload_bytes(Collective::exchange) == neighbours * 2 * 2 * 8 * 8);
+        if (i < 2) CHECK(plan.messages() == neighbours);
+      }
+    int gathers = 0;  // of keys and values, there and back, and the mask
+    for (const ProgramEntry& entry : program.entries()) gathers += entry.plan->count(all_gather);
+    CHECK(gathers == 5);
+  }
+  // Where the channels are split as the elements of a feed-forward layer are, it sends nothing.
+  const Program program = speech_program<TensorParallel<data, model>>(64);
+  const auto plans = convolutions(program);
+  REQUIRE(plans.size() == 3);
+  CHECK(plans[0]->payload_bytes() == 0);
+  CHECK(plans[1]->payload_bytes() == 0);
+  CHECK(plans[2]->count(Collective::exchange) + plans[2]->count(all_gather) == 0);
+}
+
+TEST_CASE("a Vision Transformer's patches are local where they divide the rows of a process") {
+  using U = On<SpaceSplit<data, model>>;
+  const auto mesh = dry_mesh<Grid>(2, 4);
+  Parameters<Grid> make(mesh, 1);
+  const auto model = VisionTransformer<U>::like(make, {.height = 32,
+                                                       .width = 32,
+                                                       .patch = {4, 4},
+                                                       .embed = 8,
+                                                       .heads = 4,
+                                                       .hidden = 16,
+                                                       .layers = 1,
+                                                       .class_token = false});
+  Recording recording(mesh);
+  (void)encode(model, zeros<Images<U>>(mesh, 4, 32, 32, 3));
+  Index payload = 0;
+  const Program program = recording.take();
+  for (const ProgramEntry& entry : program.entries())
+    if (program.layers()[static_cast<std::size_t>(entry.layer)].name == "patches")
+      payload += entry.plan->payload_bytes();
+  CHECK(payload == 0);
+}
+
+TEST_CASE("a Vision Transformer's blocks run again, and peaks are planned") {
+  using R = SpaceSplit<data, model>;
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    const auto gradients = [&](const VisionOptions& options) {
+      VisionCase<R> c(mesh, "vit");
+      c.options = options;
+      return values_of(c.step()(c.model, c.input).gradient);
+    };
+    const Dropout drop{.rate = 0.2, .seed = 4, .step = 2};
+    const Values kept = gradients({.dropout = drop});
+    CHECK(farthest_apart(kept, gradients({})) > 1e-3);  // elements are dropped
+    CHECK(farthest_apart(gradients({.dropout = drop, .again = {true, true}}), kept) < 1e-12);
+
+    const auto peak_on = [](const ProcessMesh<Grid>& on, bool images) {
+      const VisionCase<R> vision(on, "vit");
+      const SpeechCase<R> speech(on, "ragged");
+      const auto x = speech.spoilt();
+      on.arena().reset_peak();
+      Recording recording(on);
+      if (images)
+        (void)vision.step()(vision.model, vision.input);
+      else
+        (void)speech.step(true)(speech.block, x);
+      return recording.take().peak_bytes();
+    };
+    for (const bool images : {true, false}) {
+      const Index ran = peak_on(mesh, images), measured = mesh.arena().peak();
+      CHECK(ran == measured);
+      if (mesh.process() == 0) CHECK(ran == peak_on(dry_mesh<Grid>(2, 2), images));
+    }
+  });
+}
+
+TEST_CASE("a batch norm of no valid places is zero, and calls that are refused") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  using U = On<SpaceSplit<data, model>>;
+  Parameters<Grid> make(mesh, 1);
+  const auto vision = [&](const VisionSizes& n) { return VisionTransformer<U>::like(make, n); };
+  CHECK_THROWS_WITH_AS(vision({.patch = {4}}),
+                       doctest::Contains("patches of 4 in images of 224x224"), ShapeError);
+  CHECK_THROWS_WITH_AS(vision({.height = 8, .patch = {16, 16}}),
+                       doctest::Contains("patches of 16x16 in images of 8x224"), ShapeError);
+  const auto model = vision(
+      {.height = 8, .width = 6, .patch = {2, 3}, .embed = 6, .heads = 3, .hidden = 7, .layers = 1});
+  const auto images = [&](Index height, Index width) {
+    return zeros<Images<U>>(mesh, 3, height, width, 3);
+  };
+  CHECK_THROWS_WITH_AS(encode(model, images(6, 8)),
+                       doctest::Contains("images of 6x8 have 3x2 patches of 2x3, and the model has "
+                                         "positions for 4x2"),
+                       ShapeError);
+  CHECK(encode(model, images(9, 8)).extent(1) == 9);  // what is left over is not seen
+  CHECK_THROWS_WITH_AS(class_scores(model, encode(model, images(8, 6))),
+                       doctest::Contains("the model has no classes"), UsageError);
+  CHECK_THROWS_WITH_AS(ConformerBlock<U>::like(make, {.window = 0}),
+                       doctest::Contains("the convolution's window has 0 places"), UsageError);
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& run) {
+    Parameters<Grid> weights(run, 1);
+    const auto norm = BatchNorm<U, logical::hidden>::like(weights, 6);
+    const auto x = full<Activations<U>>(run, {3, 7, 6}, NAN);
+    const auto made = batch_norm(norm, x, zeros<Valid<U>>(run, 3, 7));
+    for (const auto& values : values_of(made))
+      for (const double v : values) CHECK(v == 0);
   });
 }

@@ -181,11 +181,11 @@ A after_batch_norm(const ConformerBlock<U>& block, const A& states, const H& nor
 /// this batch: x is (batch, sequence, embed), y like x; `valid`, if given, is (batch, sequence),
 /// bool, false where a text has ended: states there count as 0, and mean nothing in the result.
 /// Communication: that of two feed-forward layers and of attention; of batch_norm; for the
-/// convolution one more product's, and where the sequence is split a halo: window - 1 places of
-/// each text, of the channels that a process has, and as many of their gradients on the way back,
-/// one exchange each. Collective over the mesh. Throws ShapeError when extents disagree. Source:
-/// Gulati et al., "Conformer" (2020), section 2; with positions as attention has them (rotary, or
-/// relative as in T5) in place of Transformer-XL's.
+/// convolution one more product's, and where the sequence is split one exchange of a halo: window -
+/// 1 places of each text, of the channels that a process has; on the way back one of the gradient's
+/// and, for the kernel's gradient, one of the input's again. Collective over the mesh. Throws
+/// ShapeError when extents disagree. Source: Gulati et al., "Conformer" (2020), section 2; with
+/// positions as attention has them (rotary, or relative as in T5) in place of Transformer-XL's.
 template <class U, TypedTensor A, class V = AllValid>
 auto conformer_block(const ConformerBlock<U>& block, const A& x,
                      const ConformerOptions& options = {}, const V& valid = {},

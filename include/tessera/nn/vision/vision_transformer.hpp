@@ -67,9 +67,9 @@ template <class U> struct VisionTransformer {
                                 Where where = Where::here()) {
     if (n.patch.size() != 2 || n.patch[0] < 1 || n.patch[1] < 1 || n.patch[0] > n.height ||
         n.patch[1] > n.width)
-      throw ShapeError("vision transformer: patches of " + to_string(n.patch) + " in images of {" +
-                           std::to_string(n.height) + ", " + std::to_string(n.width) +
-                           "}; a patch has a height and a width of at least 1, and an image at "
+      throw ShapeError("vision transformer: patches of " + to_string(n.patch) + " in images of " +
+                           to_string(Extents{n.height, n.width}) +
+                           "; a patch has a height and a width of at least 1, and an image at "
                            "least one patch; give smaller patches, or larger images",
                        where);
     const Index rows = n.height / n.patch[0], columns = n.width / n.patch[1];
@@ -105,16 +105,15 @@ namespace detail {
 /// Throws ShapeError unless images have the model's patches.
 template <class U>
 void require_patches(const VisionTransformer<U>& model, const Extents& images, Where where) {
-  const Index rows = model.positions.extent(0), columns = model.positions.extent(1);
-  const Index high = model.patches.extent(0), wide = model.patches.extent(1);
-  if (images[1] / high == rows && images[2] / wide == columns) return;
-  throw ShapeError(
-      "encode: images of " + std::to_string(images[1]) + " x " + std::to_string(images[2]) +
-          " have " + std::to_string(images[1] / high) + " x " + std::to_string(images[2] / wide) +
-          " patches of " + std::to_string(high) + " x " + std::to_string(wide) +
-          ", and the model has positions for " + std::to_string(rows) + " x " +
-          std::to_string(columns) + "; resize the images, or make a model of their size",
-      where);
+  const Extents patch{model.patches.extent(0), model.patches.extent(1)};
+  const Extents there{model.positions.extent(0), model.positions.extent(1)};
+  const Extents given{images[1] / patch[0], images[2] / patch[1]};
+  if (given == there) return;
+  throw ShapeError("encode: images of " + to_string(Extents{images[1], images[2]}) + " have " +
+                       to_string(given) + " patches of " + to_string(patch) +
+                       ", and the model has positions for " + to_string(there) +
+                       "; resize the images, or make a model of their size",
+                   where);
 }
 
 /// Returns the input of the first block, (batch, sequence, embed), whose first place is the class
@@ -122,13 +121,13 @@ void require_patches(const VisionTransformer<U>& model, const Extents& images, W
 template <class X, class U, TypedTensor A>
 X vision_input(const VisionTransformer<U>& model, const A& images, const VisionOptions& options,
                Where where) {
-  using Grid =
+  using Patches =
       typename U::template Spec<logical::batch, logical::height, logical::width, logical::embed>;
   require_patches(model, images.extents(), where);
   const Convolution apart{.stride = {model.patches.extent(0), model.patches.extent(1)}};
-  const auto seen = biased(convolve<nhwc, Grid>(images, model.patches, apart, where),
+  const auto seen = biased(convolve<nhwc, Patches>(images, model.patches, apart, where),
                            std::optional(model.patches_bias), where);
-  const auto placed = map<"bhwz,hwz->bhwz", Grid>(fn::Add{}, seen, model.positions, where);
+  const auto placed = map<"bhwz,hwz->bhwz", Patches>(fn::Add{}, seen, model.positions, where);
   const Index batch = placed.extent(0), embed = placed.extent(3);
   X x =
       reshape<typename X::spec>(placed, {batch, placed.extent(1) * placed.extent(2), embed}, where);
@@ -162,14 +161,14 @@ States<U> encode(const VisionTransformer<U>& model, const A& images, const Visio
 }
 }  // namespace detail
 
-/// Returns the states of an image's patches, after those of the class token where there is one:
-/// images are (batch, height, width, channels), the result (batch,
-/// sequence, embed), patches row by row. Communication: that of the blocks (encoder_block); for the
-/// patches, where height or width is split, rows or columns of pixels whose patch lies across the
-/// border of two blocks, none where patches divide blocks; where the sequence is split one
-/// exchange, of the places that the class token moves on by one. Collective over the mesh. Throws
-/// ShapeError when images have other numbers of patches than the model, or other channels. Source:
-/// Dosovitskiy et al., "An image is worth 16x16 words" (2021), section 3.1.
+/// Returns the states of an image's patches, after that of the class token where there is one:
+/// images are (batch, height, width, channels), the result (batch, sequence, embed), patches row by
+/// row. Communication: that of the blocks (encoder_block). Of the patches, where height or width is
+/// split, the pixels of those that lie across the border of two blocks, and none where patches
+/// divide blocks; where the sequence is split otherwise than the patches one exchange, and one of
+/// the states that the class token moves on by a place. Collective over the mesh. Throws ShapeError
+/// when images have other numbers of patches than the model, or other channels. Source: Dosovitskiy
+/// et al., "An image is worth 16x16 words" (2021), section 3.1.
 template <class U, TypedTensor A>
 auto encode(const VisionTransformer<U>& model, const A& images, const VisionOptions& options = {},
             Where where = Where::here()) {
