@@ -8,13 +8,16 @@ Of a message with plural forms, the pair for one is read and the pair for severa
 translations are in no .mo. Python's standard library is all that is needed.
 """
 import gettext
-import io
 import json
+import os
 import re
 import struct
-import tarfile
+import sys
 import zipfile
 from typing import NamedTuple
+
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support")]
+import debian_archive  # noqa: E402
 
 
 class CatalogueFault(Exception):
@@ -102,19 +105,6 @@ def pairs_of_trees(english, translation):
     return [(text, there[way]) for way, text in leaves(english) if there.get(way)]
 
 
-def members_of_deb(path):
-    """Yields the names and bytes of a Debian package's files."""
-    with open(path, "rb") as file:
-        if file.read(8) != b"!<arch>\n":
-            raise CatalogueFault(f"{path} is no Debian package")
-        while header := file.read(60):
-            size = int(header[48:58])
-            data = file.read(size + size % 2)[:size]
-            if header.startswith(b"data.tar"):
-                with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-                    yield from ((one.name, archive.extractfile(one).read()) for one in archive if one.isfile())
-
-
 def members_of_wheel(path):
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
@@ -129,7 +119,7 @@ JSON = re.compile(r"^(.*/)translations/([^/.]+)\.json$")
 def catalogues(path):
     """Yields the catalogues of a wheel or a Debian package, but those of English."""
     english, others = {}, []
-    for name, data in (members_of_deb if path.endswith(".deb") else members_of_wheel)(path):
+    for name, data in (debian_archive.members if path.endswith(".deb") else members_of_wheel)(path):
         if found := MO.search(name):
             if (language := language_of(found.group(1))) != "en":
                 try:
