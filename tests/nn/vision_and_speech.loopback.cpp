@@ -282,7 +282,8 @@ TEST_CASE("a Conformer block's positions, windows and dropout are the same under
       });
 }
 
-TEST_CASE("a causal Conformer block sees no later places, and another one does") {
+TEST_CASE(
+    "a causal Conformer block sees no later places, another one does, and masks may be left out") {
   on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
     using R = SpaceSplit<data, model>;
     SpeechCase<R> c(mesh, "conformer");
@@ -294,6 +295,8 @@ TEST_CASE("a causal Conformer block sees no later places, and another one does")
     CHECK(farthest_apart(first_places(c.given.x), first_places(other)) > 1e-3);
     c.options.attention.causal = true;
     CHECK(first_places(c.given.x) == first_places(other));
+    const auto without_mask = conformer_block(c.block, c.given.x).y;
+    CHECK(farthest_apart(values_of(without_mask), values_of(c.expected.y)) < 1e-12);
   });
 }
 

@@ -13,6 +13,7 @@
 /// gradient passes through the statistics that are returned; places that are not valid may be
 /// anything, NaN too, and more of them change nothing. Errors: those of the operators that it
 /// is made of.
+#include <cstdint>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -97,11 +98,11 @@ struct SquaredApart {
   }
 };
 /// 1 / n, and 0 of none.
-struct OneOver {
+template <class C> struct OneOver {
   static constexpr std::string_view name = "one over";
   static constexpr Slope slope = Slope::zero;
-  template <class C> KOKKOS_FORCEINLINE_FUNCTION C operator()(C n) const {
-    return n > C(0) ? C(1) / n : C(0);
+  KOKKOS_FORCEINLINE_FUNCTION C operator()(std::int64_t n) const {
+    return n > 0 ? C(1) / static_cast<C>(n) : C(0);
   }
 };
 }  // namespace fn
@@ -165,10 +166,10 @@ auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, double epsilon =
   return norm(x, layer.scale, layer.bias);
 }
 
-/// Returns the same of the places that are valid, whose statistics these are: x is (..., channels),
-/// valid (...), bool; y is 0 at all other places. Communication: also one all-reduce of a number,
-/// how many are valid, where their dimensions are split; where x and valid are split differently,
-/// valid is moved. Collective over the mesh. Source: Ioffe and Szegedy (2015), of ragged batches.
+/// Returns the same of the places that are valid, whose mean and variance these are: x is (...,
+/// channels), valid (...), bool; y is 0 at all other places. Communication: also one all-reduce of
+/// the number of valid places, where they are split; where x and valid are split differently, valid
+/// is moved. Collective over the mesh.
 template <class U, class Channel, TypedTensor A, TypedTensor V>
 auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, const V& valid,
                 double epsilon = 1e-5, Where where = Where::here()) {
@@ -182,7 +183,7 @@ auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, const V& valid,
   static constexpr Equation to_row = detail::last_alone(A::rank);
   const auto norm = custom_gradient(
       [epsilon](const A& v, const V& mask, const S& scale, const S& bias) {
-        const auto over_n = map(fn::OneOver{}, sum(cast<C>(mask)));
+        const auto over_n = map(fn::OneOver<C>{}, sum(cast<std::int64_t>(mask)));
         const auto mean_of = [&](const auto& each) {
           return map<"y,->y">(fn::Multiply{}, sum<to_row, typename S::spec>(each), over_n);
         };
