@@ -325,6 +325,18 @@ TEST_CASE("oneDNN convolves as the portable kernel does") {
   }
 }
 
+TEST_CASE("oneDNN convolves groups one by one where it does not have them together") {
+  if constexpr (kernels_on_host) {
+    Random random(30);
+    const Window wide{.size = 31, .low = 15, .high = 15};
+    for (const Layout kind : {Layout::features_first, Layout::features_last}) {
+      detail::LocalConvolve w{.groups = 4, .batch = 2, .input = {600}, .result = {600}};
+      w.windows = {wide};  // of a depthwise convolution along a text
+      CHECK(library_agrees<float>(random, laid_out(random, w, kind)));
+    }
+  }
+}
+
 TEST_CASE("oneDNN convolves every small window in one dimension") {
   if constexpr (kernels_on_host) {
     Random random(27);

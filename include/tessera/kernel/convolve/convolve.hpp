@@ -31,9 +31,8 @@ namespace tessera::detail {
 /// The convolver: a library where it is faster, or always Tessera's own kernel.
 enum class Convolver : std::uint8_t { fastest, portable };
 
-/// The number of multiplications and additions from which oneDNN is used; and cuDNN (there not
-/// measured, but about a few launches' worth on a large device).
-inline constexpr Index dnnl_convolve_from = Index{1} << 16;
+/// The number of multiplications and additions from which cuDNN is used (not measured, but about a
+/// few launches' worth on a large device).
 inline constexpr Index cudnn_convolve_from = Index{1} << 20;
 
 /// Returns whether a library has convolved.

@@ -18,15 +18,27 @@
 
 namespace tessera::detail {
 
+/// The number of multiplications and additions from which oneDNN is used.
+inline constexpr Index dnnl_convolve_from = Index{1} << 16;
+
 class DnnlConvolve {
  public:
   [[gnu::cold]] DnnlConvolve(DType type, const LocalConvolve& work)
       : type_(type),
         work_(work),
         bytes_(static_cast<Index>(size_of(type))),
-        shape_(convolve_shape(work)) {
+        shape_(convolve_shape(work)),
+        each_group_(!groups_are_features(work)) {
     usable_ = make_pieces();
-    if (!usable_) pieces_.clear(), gradients_.clear();
+    if (!usable_ && !each_group_ && work.groups > 1 &&
+        work.flops() / work.groups >= dnnl_convolve_from) {
+      // Of depthwise convolutions oneDNN has narrow windows alone; of each group by itself it has
+      // all.
+      clear();
+      each_group_ = true;
+      usable_ = make_pieces();
+    }
+    if (!usable_) clear();
   }
 
   bool usable() const { return usable_; }
@@ -45,7 +57,7 @@ class DnnlConvolve {
                      max_of(1, 32768 / max_of(1, shape_.dim[2].results)),
                      Zeros{&shape_, bytes_, y});
     for (const DnnlPiece& piece : pieces_)
-      for (Index g = 0; g < (!groups_are_features(work_) ? shape_.groups : 1); ++g)
+      for (Index g = 0; g < (each_group_ ? shape_.groups : 1); ++g)
         piece.run(x + g * shape_.in_group * bytes_, k + g * shape_.kernel_group * bytes_,
                   y + g * shape_.out_group * bytes_);
     for (const DnnlGradient& gradient : gradients_)
@@ -83,6 +95,11 @@ class DnnlConvolve {
     }
   };
 
+  [[gnu::cold]] void clear() {
+    pieces_.clear();
+    gradients_.clear();
+    covered_ = true;
+  }
   [[gnu::cold]] bool make_pieces() {
     const Index most = std::numeric_limits<int>::max();  // oneDNN counts extents in int
     const Index most_pieces = 64;  // the portable kernel is better for larger base dilations
@@ -99,7 +116,7 @@ class DnnlConvolve {
       pieces *= static_cast<Index>(sides[d].size());
     }
     if (pieces > most_pieces) return false;
-    const DnnlPieceMaker maker(type_, shape_, !groups_are_features(work_));
+    const DnnlPieceMaker maker(type_, shape_, each_group_);
     for (const ConvolveSide& a : sides[0])
       for (const ConvolveSide& b : sides[1])
         for (const ConvolveSide& c : sides[2])
@@ -120,6 +137,7 @@ class DnnlConvolve {
   LocalConvolve work_;
   Index bytes_;
   ConvolveShape shape_;
+  bool each_group_;      // pieces are of one group, and run for each
   bool covered_ = true;  // a piece writes every result
   bool usable_ = false;
   std::vector<DnnlPiece> pieces_;
