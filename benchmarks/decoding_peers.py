@@ -101,7 +101,10 @@ def run_torch(threads, seconds):
 def run_tessera(folder, mpiexec, threads):
     command = [*mpiexec.split(), "-n", str(threads), os.path.join(folder, "bench_decoding"), "--benchmark_filter=texts$"]
     said = output_of(command, os.environ | {"OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false"})
-    for mesh, texts, took in re.findall(r"decoding/(\dx\d), (\d+) texts: ([\d.]+) ms", said):
+    found = re.findall(r"decoding/(\dx\d), (\d+) texts: ([\d.]+) ms", said)
+    if not found:
+        sys.exit(f"decoding_peers.py: {' '.join(command)} has printed no times:\n{said[-2000:]}")
+    for mesh, texts, took in found:
         yield f"{texts} texts", f"Tessera on {mesh.replace('x', ' x ')}", float(took)
 
 

@@ -175,7 +175,7 @@ void layers(Table& table) {
   table.add({"figure 8, dispatch and combine, 128 cores", 100 * few.moves / few.all, 16, "%",
              "maps go through memory here, which a compiler fuses with products"});
   table.add({"figure 8, dispatch and combine, 2,048 cores", 100 * many.moves / many.all, 36, "%",
-             "as the first of these rows"});
+             "maps go through memory here, which a compiler fuses with products"});
   table.add({"figure 8, dispatch and combine, 2,048 over 128", many.moves / few.moves, 3.75,
              "times", "what goes half around a ring goes one way here, as in figure 9"});
   table.add({"figure 8, both layers, 2,048 over 128", many.all / few.all, 1.7, "times",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 1 2
-// What a token takes that a decoder writes: 6 layers, d 512, 8 heads, feed-forward 2048, vocabulary
+// What a step takes in which a decoder writes a token of each text, the reading of the beginnings
+// counted in: 6 layers, d 512, 8 heads, feed-forward 2048, vocabulary
 // 8192, single precision, texts that begin with 32 tokens and go on for 64; and beam searches with
 // hypotheses as rows, whose keys and values are reordered, and flat. On two processes with the
 // batch split, and with heads, hidden elements and the vocabulary. benchmarks/decoding_peers.py
@@ -48,11 +49,11 @@ void measure(Environment& env, int over_data, int over_model) {
                                                .head_dim = 64,
                                                .hidden = 2048,
                                                .layers = 6});
-  /// Returns the bytes that a process sends for a token, in KiB.
-  const auto sent = [&](Index tokens, const auto& f) {
+  /// Returns the bytes that a process sends in a call of f, in KiB, divided by its steps.
+  const auto sent = [&](Index steps, const auto& f) {
     mesh.ledger().reset();
     f();
-    return static_cast<double>(mesh.ledger().payload_bytes()) / 1024 / static_cast<double>(tokens);
+    return static_cast<double>(mesh.ledger().payload_bytes()) / 1024 / static_cast<double>(steps);
   };
   for (const std::size_t texts : {1, 8, 32}) {
     if (static_cast<int>(texts) < over_data) continue;

@@ -358,6 +358,7 @@ TEST_CASE("a trace of a mesh has what its parts do, and that of a part has its o
     CHECK(manual_faults == "");
     CHECK(own.program.size() == (last ? 1 : 0));
     REQUIRE(trace.program.size() == 3);
+    CHECK(summary(trace).collectives.size() == (last ? 2 : 1));
     for (const CollectiveTime& sums : summary(trace).collectives)
       CHECK(sums.axes ==
             (sums.collective == Collective::all_reduce ? AxisSet{{1}} : AxisSet{{0, 1}}));
@@ -420,13 +421,13 @@ TEST_CASE("an operator that is under way when a trace ends is in no later one") 
     const Trace before = tracing->take();
     tracing.reset();
     auto added = async([&] { return reshard<P<_, _>>(x); });
-    std::string faults;
     tracing.emplace(mesh);
     (void)tanh(x);
     (void)moved.wait();
     (void)added.wait();
     const Trace after = tracing->take();
     const std::lock_guard lock(mutex);
+    REQUIRE(!before.events.empty());
     for (const TraceEvent& e : before.events) CHECK(e.kind != TraceKind::wait);
     CHECK(after.program.size() == 1);
     for (const TraceEvent& e : after.events) CHECK(e.entry == 0);

@@ -402,8 +402,8 @@ TEST_CASE("what products in rounds hide by their plans, they hide on a network, 
   std::mt19937_64 random(11);
   const auto one_of = [&](const auto& all) { return all[random() % all.size()]; };
   std::map<LoopKind, int> seen;
-  for (int round = 0; round < 150; ++round) {
-    const Layout& layout = layouts[static_cast<std::size_t>(round) % layouts.size()];
+  for (int round = 0; round < 250; ++round) {
+    const Layout& layout = layouts[round < 150 ? static_cast<std::size_t>(round) % 5 : 2];
     const MeshShape mesh = one_of(
         std::array<MeshShape, 7>{MeshShape{1, 4}, {2, 2}, {3, 2}, {4, 4}, {6, 4}, {4, 8}, {5, 5}});
     const auto extent = [&] {
@@ -416,6 +416,9 @@ TEST_CASE("what products in rounds hide by their plans, they hide on a network, 
     PlanOptions options;
     options.machine.processes_per_node = one_of(std::array<int, 3>{1, 1, 2});
     options.machine.kiloflop_ps_f32 = one_of(std::array<std::int64_t, 2>{500, 2000});
+    // Both operands in blocks that do not nest: within so little memory by SUMMA's loop alone.
+    const bool limited = round >= 150;
+    if (limited) options.workspace_limit = (i * j + 3 * (i * k + k * j)) / mesh.processes() * 4;
     const Network network = Network::nodes(options.machine, mesh.processes());
     const auto seconds = [&](int hidden, Plan& plan) {
       options.machine.hidden_percent = hidden;
@@ -430,18 +433,22 @@ TEST_CASE("what products in rounds hide by their plans, they hide on a network, 
     const Step* loop = nullptr;
     for (const Step& step : hides.steps)
       if (step.loop) loop = &step;
-    if (loop == nullptr) continue;
+    if (loop == nullptr || (limited && loop->loop.kind != LoopKind::summa)) continue;
     ++seen[loop->loop.kind];
     CAPTURE(round);
     CAPTURE(mesh.processes());
     CAPTURE(name_of(loop->loop.kind));
     CAPTURE(before);
-    CHECK(after < before);
-    CHECK(after == doctest::Approx(1e-12 * static_cast<double>(hides.cost)).epsilon(0.01));
+    if (!limited) CHECK(after < before);
+    // Sums that travel may hide more: a round's product may begin before they have all arrived.
+    const double planned = 1e-12 * static_cast<double>(hides.cost);
+    CHECK(after < 1.03 * planned);
+    CHECK(after > (loop->loop.kind == LoopKind::scatter ? 0.7 : 0.97) * planned);
   }
   CHECK(seen[LoopKind::gather] > 20);
   CHECK(seen[LoopKind::scatter] > 5);
   CHECK(seen[LoopKind::cannon] > 2);
+  CHECK(seen[LoopKind::summa] > 0);
 }
 
 /// A part of a mesh with one axis of the program's.

@@ -76,12 +76,10 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
 constexpr std::int64_t work_price(const Plan& plan, const Step& step, const Machine& machine,
                                   const Coordinates& at) {
   if (step.kind.verb().operations == Operations::none) return 0;
+  const int process = plan.mesh.process(at);
   Index bytes = 0;
   const auto add = [&](int slot) {
-    const TensorDesc& desc = plan.slots[slot].desc;
-    bytes = saturating_add(bytes,
-                           saturating_mul(block_volume(desc.extents, desc.sharding, plan.mesh, at),
-                                          static_cast<Index>(size_of(desc.type))));
+    bytes = saturating_add(bytes, slot_bytes(plan, plan.slots[slot], process, at));
   };
   for (const int slot : step.in) add(slot);
   for (int k = 0; k <= step.also.size(); ++k) add(step.output(k));

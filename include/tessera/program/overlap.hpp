@@ -7,11 +7,11 @@
 ///     early.program;   early.moves[0].hidden;   explain(early);
 ///
 /// A move that is an operator of its own begins before those operators that hide most of it until
-/// its first reader, by the machine model: Machine::hidden_percent of a transfer costs no time
-/// while others compute, which calibrate() measures. An operator that makes calls, and waits for
-/// them, hides it until the first one: what comes after that waits for both. Where nothing is
-/// hidden, nothing is moved. What a move reads and makes lives meanwhile, so that memory may rise:
-/// `limit` is kept.
+/// its first reader, earlier or later than it stood, by the machine model: Machine::hidden_percent
+/// of a transfer costs no time while others compute, which calibrate() measures. An operator that
+/// makes calls, and waits for them, hides it until the first one: what comes after that waits for
+/// both. Where nothing is hidden, nothing is moved. What a move reads and makes lives meanwhile, so
+/// that memory may rise: `limit` is kept.
 ///
 /// Laws: payload, calls and values are those of the program; an operator hides one move at a time;
 /// all processes start and wait in one order.

@@ -289,10 +289,9 @@ constexpr LoopNumbers count_loop(const Plan& plan, const Step& step, const Coord
     return elements;
   };
   const Slot& out = plan.slots[step.out];
-  Term letters = turns.slot(0).labels;
+  n.flops = saturating_mul(2, volume_of(turns.slot(0).labels));
   for (const char label : turns.slot(1).labels)
-    if (!letters.contains(label)) letters.push_back(label);
-  n.flops = saturating_mul(2, volume_of(letters));
+    if (!turns.slot(0).labels.contains(label)) n.flops = saturating_mul(n.flops, size_along(label));
   const auto touch = [&](const Slot& s) {
     n.touched = saturating_add(
         n.touched, saturating_mul(volume_of(s.labels), static_cast<Index>(size_of(s.desc.type))));
@@ -311,6 +310,12 @@ constexpr void number_loop(const Plan& plan, Step& step, const Coordinates& at) 
   step.messages = n.messages;
   step.flops = n.flops;
   step.scratch = n.scratch;
+}
+
+/// Returns the price of a loop's products: of their operations or, where memory is slower, of one
+/// pass over what they see.
+constexpr std::int64_t work_of_loop(const LoopNumbers& n, DType type, const Machine& machine) {
+  return max_of(machine.compute(n.flops, type), machine.copy(n.touched / 2));
 }
 
 /// Returns the price of what travels in a loop in which both operands do. Before each round that
@@ -344,24 +349,20 @@ constexpr std::int64_t price_of_two(const LoopTurns& turns, const Step& step, co
 constexpr std::int64_t price_loop(const Plan& plan, const Step& step, const Machine& machine) {
   const Coordinates origin(plan.mesh.rank(), 0);
   const LoopNumbers n = count_loop(plan, step, origin);
-  std::int64_t travel =
-      machine.transfer(n.payload - n.network_payload, n.messages - n.network_messages);
-  if (n.network_messages > 0)
-    travel = saturating_add(
-        travel, machine.transfer(n.network_payload, n.network_messages, Level::network));
+  // All wait for the slowest neighbours.
+  std::int64_t travel = machine.transfer(n.payload, n.messages, step.level);
   const Index rounds = max_of(1, step.rounds);
   const LoopTurns turns(plan, step, origin);
   if (turns.of_two()) travel = price_of_two(turns, step, origin, machine);
   if (step.loop.both_ways && plan.mesh.group_size(step.group) > 2)
     travel = saturating_mul(travel / 100, machine.two_way_percent);
-  const std::int64_t product = max_of(machine.compute(n.flops, plan.slots[step.in[0]].desc.type),
-                                      machine.copy(n.touched / 2));
+  const std::int64_t product = work_of_loop(n, plan.slots[step.in[0]].desc.type, machine);
   const bool hides = step.loop.kind != LoopKind::scatter || step.loop.both_ways;
   const std::int64_t later = turns.of_two() ? travel / rounds * (rounds - 1) : travel;
   const std::int64_t lesser = min_of(later, product / rounds * (rounds - 1));
   const std::int64_t hidden = hides ? lesser / 100 * machine.hidden_percent : 0;
   return saturating_add(saturating_add(product, travel - hidden),
-                        saturating_mul(n.products - 1, machine.message_ps));
+                        saturating_mul(max_of(0, n.products - 1), machine.message_ps));
 }
 
 }  // namespace tessera::detail

@@ -63,7 +63,7 @@ class OverlapPass {
 
  private:
   struct Early {
-    int entry, reader;  ///< in the program; reader: its size where there is none
+    int entry, start, reader;  ///< in the program; reader: its size where there is none
     std::int64_t hidden;
   };
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -117,7 +117,7 @@ class OverlapPass {
     std::int64_t found = 0, most = 0;
     int start = reader;
     for (int j = reader - 1; j >= 0 && most < travels; --j) {
-      if (j < i && writes_operand(j, e)) break;
+      if ((j < i && writes_operand(j, e)) || another_ends(j, reader, e)) break;
       if (j == i || early_[at(j)]) continue;
       found = saturating_add(free_[at(j)], calls_[at(j)] ? 0 : found);
       if (min_of(found, travels) > most) most = min_of(found, travels), start = j;
@@ -132,7 +132,20 @@ class OverlapPass {
     }
     before_[at(start)].push_back(static_cast<int>(moves_.size()));
     early_[at(i)] = true;
-    moves_.push_back({i, reader, hidden});
+    moves_.push_back({i, start, reader, hidden});
+  }
+  /// Returns whether the move e, with this reader, must not start before operator j: another one
+  /// makes what it reads, and is waited for there; or another one starts later and is waited for
+  /// earlier, which then waits for both.
+  bool another_ends(int j, int reader, const ProgramEntry& e) const {
+    for (const Early& other : moves_) {
+      if (other.start > j && other.reader < reader) return true;
+      const ProgramEntry& made = program_.entry(other.entry);
+      bool makes = e.operands.contains(made.result);
+      for (const int t : made.also) makes = makes || e.operands.contains(t);
+      if (makes && other.reader == j) return true;
+    }
+    return false;
   }
   bool writes_operand(int j, const ProgramEntry& e) const {
     for (const int t : e.operands)

@@ -49,7 +49,7 @@ class RecordedOperator {
   }
   /// Returns whether somebody traced when it began, and this process takes part in it.
   bool traced() const { return traced_; }
-  /// Tells of an event of it, of which `entry` is filled in, those whose traces have not ended.
+  /// Adds an event to the traces that have not ended; each gets its own number of the operator.
   void tell(MeshCore& mesh, TraceEvent event) const {
     visit_around(mesh, [&](MeshCore& on) {
       event.entry = number_on(on);

@@ -31,8 +31,7 @@ struct ProductWork {
                                const Machine&) const {
     return at_once(whole, processes);
   }
-  /// The price of the parts' work, of which each of some processes does as much:
-  /// detail::work_price.
+  /// Returns the price of the work on the parts, divided among processes: detail::work_price.
   constexpr std::int64_t at_once(const FactorParts& parts, Index processes) const {
     Index bytes = 0;
     for (int t = 0; t < 3; ++t) bytes = saturating_add(bytes, parts.bytes(t));

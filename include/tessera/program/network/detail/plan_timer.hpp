@@ -148,7 +148,8 @@ class PlanTimer {
           break;
         case Action::compute:
           work((step.communicates()
-                    ? options_.machine.compute(step.flops, plan.slots[step.out].desc.type)
+                    ? work_of_loop(count_loop(plan, step, plan.mesh.coordinates(plan.process)),
+                                   plan.slots[step.in[0]].desc.type, options_.machine)
                     : step.cost) /
                kernels_of(i.step));
           break;

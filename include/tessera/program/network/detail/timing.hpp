@@ -64,8 +64,9 @@ class TracedWork {
     }
   }
   const std::vector<Segment>& segments() const { return segments_; }
-  /// Returns whether the trace has something of an operator; how many it has something of.
+  /// Returns whether the trace has something of an operator.
   bool knows(int entry) const { return !known_.empty() && known_[static_cast<std::size_t>(entry)]; }
+  /// Returns of how many operators it has something.
   int operators() const { return static_cast<int>(std::count(known_.begin(), known_.end(), true)); }
 
  private:
