@@ -57,7 +57,7 @@ template <class U> class Trainer {
                                               .floor = flags.rate / 50},
                          .beta2 = 0.98,
                          .decay = flags.decay},
-                   weights_, {.clip = flags.clip}, policy_of(flags)) {}
+                   weights_, {.clip = flags.clip, .decays = matrices_only}, policy_of(flags)) {}
 
   const Model<U>& weights() const { return weights_; }
 

@@ -24,12 +24,27 @@ using namespace open_model;
 namespace {
 std::mutex mutex;
 
+/// A decoder beside a tensor that no gradient moves.
+template <class R> struct Followed {
+  Decoder<On<R>> decoder;
+  typename On<R>::template Tensor<logical::embed> means;
+  static constexpr auto fields = Fields<&Followed::decoder, &Followed::means>{};
+  static constexpr auto untrained = Fields<&Followed::means>{};
+};
+template <class R> struct MadeFollowed {
+  Followed<R> operator()(Parameters<Grid>& make) const {
+    using Means = decltype(Followed<R>::means);
+    return {Made<R>{}(make), make.template tensor<Means>({small.embed}, Initializer::ones())};
+  }
+};
+
 /// The loss, and weights and optimizer after a step.
 struct Training {
   template <class W, class O, class I>
   auto operator()(const W& weights, O optimizer, const I& ids) const {
-    auto [loss, gradient] = optimizer.value_and_grad(
-        [&](const auto& w) { return mean(cross_entropy(next_tokens(w, ids), ids)); })(weights);
+    auto [loss, gradient] = optimizer.value_and_grad([&](const auto& w) {
+      return mean(cross_entropy(next_tokens(w.decoder, ids), ids)) + mean(stop_gradient(w.means));
+    })(weights);
     W next = weights;
     optimizer.step(next, gradient);
     return std::tuple(loss, next, optimizer);
@@ -37,12 +52,14 @@ struct Training {
 };
 
 /// Chooses a step on paper, and runs it on processes beside the plain one.
-template <class Rule> void check(const Rule& rule, const MeshSizes<Grid>& on) {
+template <class Rule>
+void check(const Rule& rule, const MeshSizes<Grid>& on, const OptimizerOptions& options = {}) {
   using Chosen = Optimizer<Rule, OpenUpdate>;
   Parameters<Grid> paper(dry_mesh<Grid>(on), 3);
-  const Made<OpenRules> open;
+  const MadeFollowed<OpenRules> open;
   const auto drawn = open(paper);
-  const Choice choice = choose(Training{})(drawn, Chosen(rule, drawn), like<Ids>(7, 16), on);
+  const Choice choice =
+      choose(Training{})(drawn, Chosen(rule, drawn, options), like<Ids>(7, 16), on);
   CAPTURE(explain(choice));
   CHECK(choice.found);
   CHECK(choice.gap() == 0);
@@ -60,9 +77,9 @@ template <class Rule> void check(const Rule& rule, const MeshSizes<Grid>& on) {
     const auto mesh = make_mesh<Grid>(world, on);
     Parameters<Grid> make(mesh, 3);
     auto weights = born_as(choice, "0", mesh, 3, open);
-    auto whole = Made<LayerRules<>>{}(make);
-    Chosen optimizer(rule, weights, {}, {&choice, "1"});
-    Optimizer<Rule> plain(rule, whole);
+    auto whole = MadeFollowed<LayerRules<>>{}(make);
+    Chosen optimizer(rule, weights, options, {&choice, "1"});
+    Optimizer<Rule> plain(rule, whole, options);
     const auto ids = from_function<Ids>(mesh, {7, 16}, SomeIds{});
     auto step = compile(Training{}, choice);
     bool right = true, lies = true;
@@ -76,6 +93,7 @@ template <class Rule> void check(const Rule& rule, const MeshSizes<Grid>& on) {
       plain = later;
     }
     right = right && near(weights, whole);
+    for (const double mean : to_host(weights.means).values) right = right && mean == 1;
     optimizer.for_each_open([&](const std::string& path, const TensorCore& state) {
       lies = lies && state.sharding() == choice.argument("1." + path);
     });
@@ -101,6 +119,8 @@ TEST_CASE("Adam's state is chosen with the weights, and trains as the plain one"
 }
 TEST_CASE("the state of other optimizers is chosen with the weights") {
   check(Sgd{.rate = 0.1, .momentum = 0.9}, sizes<Grid>(4, 1));
-  check(Lars{}, sizes<Grid>(2, 2));
+  check(AdamW{.rate = 0.01, .decay = 0.5}, sizes<Grid>(4, 1),
+        {.clip = 0.1, .decays = matrices_only});
+  check(Lars{.rate = 0.1, .decay = 0.5}, sizes<Grid>(2, 2), {.decays = matrices_only});
   check(Adafactor{.rate = 0.01}, sizes<Grid>(2, 2));
 }

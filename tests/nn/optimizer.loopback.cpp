@@ -6,10 +6,14 @@
 #include <mutex>
 
 #include <tessera/nn.hpp>
+#include <tessera/nn/on_stages.hpp>
+#include <tessera/nn/translation/translator.hpp>
 #include <tessera/op/compile.hpp>
+#include <tessera/pipeline/each_stage.hpp>
 #include <tessera/tessera.hpp>
 
 #include "nn/optimizer_cases.hpp"
+#include "support/grid.hpp"
 
 using namespace tessera;
 
@@ -28,38 +32,50 @@ template <class F> void on_meshes(const F& body) {
 Values gradients_of_step(int step) { return random_values(100 + static_cast<unsigned>(step), 0.5); }
 
 /// The gradients come as they may: whole, split otherwise, under the places of the update.
+/// `before`: how many tensors the optimizer has before these weights.
 template <class T, class Optimizer>
-Tree gradients_for(const Optimizer& optimizer, const DynamicMesh& mesh, int step) {
+Tree gradients_for(const Optimizer& optimizer, const DynamicMesh& mesh, int step,
+                   std::size_t before = 0) {
   std::vector<Sharding> under = whole_weights();
   if (step % 3 == 1)
     for (std::size_t i = 0; i < under.size(); ++i)
-      under[i] = optimizer.gradient_shardings()[i].finished();
+      under[i] = optimizer.gradient_shardings()[before + i].finished();
   if (step % 3 == 2) under[0] = Sharding{{1}, {0}};
   return tree_of<T>(mesh, gradients_of_step(step), under);
 }
 
-/// Runs a rule under all policies, and compares with what the loops make.
+/// Runs a rule under all policies, and compares with what the loops make. Beside the weights there
+/// are tensors that no gradient moves, whose gradients are no numbers. `groups`: matrices alone
+/// decay.
 template <class Rule, class Step>
-void check_rule(const char* name, const Rule& rule, const Step& step) {
+void check_rule(const char* name, const Rule& rule, const Step& step, bool groups = false) {
   Loops loops(random_values(1));
+  if (groups)
+    for (std::size_t k = 0; k < loops.decays.size(); ++k)
+      loops.decays[k] = weight_extents()[k].size() > 1;
+  const OptimizerOptions options{.decays = groups ? matrices_only : WeightPredicate{}};
   for (int t = 1; t <= steps; ++t) step(loops, gradients_of_step(t), t);
   std::mutex mutex;
   on_meshes([&](const DynamicMesh& mesh) {
     for (const NamedPolicy& p : policies())
       for (const auto& shardings : {whole_weights(), split_weights()}) {
-        Tree weights = tree_of<double>(mesh, random_values(1), shardings);
-        Optimizer<Rule, UpdatePolicy> optimizer(rule, weights, {}, p.policy);
+        Followed tree = followed(mesh, tree_of<double>(mesh, random_values(1), shardings), 0.75);
+        Optimizer<Rule, UpdatePolicy> optimizer(rule, tree, options, p.policy);
         for (int t = 1; t <= steps; ++t)
-          optimizer.step(weights, gradients_for<double>(optimizer, mesh, t));
+          optimizer.step(
+              tree, followed(mesh, gradients_for<double>(optimizer, mesh, t, 1), std::nan("")));
         const StepReport report = optimizer.report();
-        double worst = 0;
-        bool kept = report.updates == steps && report.skipped.empty();
-        for (std::size_t i = 0; i < weights.size(); ++i) {
-          kept = kept && weights[i].sharding() == shardings[i];
-          worst = std::max(worst, worst_difference(host_values<double>(weights[i]), loops.w[i]));
+        bool kept = report.updates == steps && report.skipped.empty() && all_are(tree, 0.75);
+        double squares = 0;
+        for (const auto& one : gradients_of_step(steps)) squares += std::pow(Loops::norm(one), 2);
+        double worst = std::abs(report.norm - std::sqrt(squares));
+        for (std::size_t i = 0; i < tree.weights.size(); ++i) {
+          kept = kept && tree.weights[i].sharding() == shardings[i];
+          worst =
+              std::max(worst, worst_difference(host_values<double>(tree.weights[i]), loops.w[i]));
         }
-        optimizer.for_each_state([&](const std::string&, const DynamicTensor& state) {
-          kept = kept && state.defined();
+        optimizer.for_each_state([&](const std::string& path, const DynamicTensor& state) {
+          kept = kept && state.defined() && path.starts_with("weights.");
         });
         const std::lock_guard lock(mutex);
         CHECK(kept);
@@ -77,6 +93,9 @@ TEST_CASE("descent, with momentum and Nesterov's") {
              [](Loops& l, const Values& g, int) { l.sgd(g, 0.05, 0.9, 0, false); });
   check_rule("nesterov", Sgd{.rate = 0.05, .momentum = 0.9, .decay = 0.01, .nesterov = true},
              [](Loops& l, const Values& g, int) { l.sgd(g, 0.05, 0.9, 0.01, true); });
+  check_rule(
+      "groups", Sgd{.rate = 0.1, .decay = 0.3},
+      [](Loops& l, const Values& g, int) { l.sgd(g, 0.1, 0, 0.3, false); }, true);
 }
 TEST_CASE("Adam and AdamW") {
   const WarmupCosine rate{.peak = 0.1, .warmup = 5, .steps = 15, .floor = 0.01};
@@ -85,10 +104,16 @@ TEST_CASE("Adam and AdamW") {
   });
   check_rule("adamw", AdamW{.rate = 0.01, .beta2 = 0.95, .decay = 0.1},
              [](Loops& l, const Values& g, int) { l.adam(g, 0.01, 0.9, 0.95, 1e-8, 0.1, true); });
+  check_rule(
+      "groups", AdamW{.rate = 0.05, .decay = 0.3},
+      [](Loops& l, const Values& g, int) { l.adam(g, 0.05, 0.9, 0.999, 1e-8, 0.3, true); }, true);
 }
 TEST_CASE("LARS") {
   check_rule("lars", Lars{.rate = 2.0, .decay = 1e-2, .trust = 0.02},
              [](Loops& l, const Values& g, int) { l.lars(g, 2.0, 0.9, 1e-2, 0.02); });
+  check_rule(
+      "groups", Lars{.rate = 0.05, .decay = 0.3, .trust = 0.5},
+      [](Loops& l, const Values& g, int) { l.lars(g, 0.05, 0.9, 0.3, 0.5); }, true);
 }
 TEST_CASE("Adafactor") {
   const InverseSquareRoot rate{.rate = 1.0, .constant = 10};
@@ -375,7 +400,7 @@ TEST_CASE("compiled steps are those outside, to the bit") {
       for (const NamedPolicy& p : policies()) {
         Tree weights = tree_of<float>(mesh, random_values(1), split_weights());
         Tree others = tree_of<float>(mesh, random_values(1), split_weights());
-        const OptimizerOptions options{.clip = 3};
+        const OptimizerOptions options{.clip = 3, .decays = matrices_only};
         Optimizer<Rule, UpdatePolicy> optimizer(rule, weights, options, p.policy),
             other(rule, others, options, p.policy);
         auto step = compile([&](const Tree& g) { optimizer.step(weights, g); });
@@ -402,6 +427,50 @@ TEST_CASE("compiled steps are those outside, to the bit") {
   });
 }
 
+namespace {
+struct stage : Axis<> {};
+using Staged = Mesh<stage, data>;
+}  // namespace
+TEST_CASE("matrices of layers, and of those of all stages: what is not born as one number") {
+  run_loopback(1, [](std::shared_ptr<Transport> world) {
+    const auto check = [](const auto& model) {
+      int constants = 0, matrices = 0;
+      for_each_named_tensor(
+          [&](const std::string& path, const auto& w) {
+            const auto values = to_host(w).values;
+            const bool constant =
+                std::ranges::count(values, values[0]) == static_cast<std::ptrdiff_t>(values.size());
+            (constant ? constants : matrices) += 1;
+            CHECK_MESSAGE(matrices_only(path, w.desc()) != constant, path);
+          },
+          model);
+      CHECK(constants > 1);
+      CHECK(matrices > 0);
+    };
+    using U = Under<float, Grid, LayerRules<>>;
+    Parameters<Grid> make(make_mesh<Grid>(world, 1, 1), 1);
+    const EncoderSizes sizes{
+        .vocabulary = 11, .places = 5, .kinds = 2, .embed = 4, .heads = 2, .hidden = 6};
+    check(Encoder<U>::like(make, sizes));
+    check(Translator<U>::like(make, {.source = 5,
+                                     .target = 5,
+                                     .buckets = 4,
+                                     .embed = 4,
+                                     .heads = 2,
+                                     .hidden = 4,
+                                     .encoder_layers = 2,
+                                     .decoder_layers = 2,
+                                     .experts = 2,
+                                     .choice_bias = true,
+                                     .tied_scores = false}));
+    check(ConvolutionBlock<U>::like(make, {3, 3}, 2, 4));
+    Parameters<Staged> staged(make_mesh<Staged>(world, 1, 1), 1);
+    check(of_all_stages(staged, {3}, [&](auto& each) {
+      return EncoderBlock<OfStages<Under<float, Staged, LayerRules<>>, stage>>::like(each, sizes);
+    }));
+  });
+}
+
 TEST_CASE("what an optimizer refuses") {
   run_loopback(1, [&](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh(world, {1, 1}, {"data", "model"});
@@ -422,5 +491,7 @@ TEST_CASE("what an optimizer refuses") {
     const Tree integers{zeros<std::int32_t>(mesh, {3}, Sharding::replicated(1))};
     CHECK_THROWS_WITH_AS((Optimizer<Sgd, UpdatePolicy>(Sgd{}, integers)),
                          doctest::Contains("the weight 0 is"), UsageError);
+    CHECK_THROWS_WITH_AS((Optimizer<Sgd, UpdatePolicy>(Sgd{}, followed(mesh, {}, 1))),
+                         doctest::Contains("whose tensors are all untrained"), UsageError);
   });
 }

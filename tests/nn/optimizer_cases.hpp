@@ -74,6 +74,7 @@ inline std::vector<Sharding> split_weights() {
 struct Loops {
   Values w, m, v;
   Values rows, columns;
+  std::vector<bool> decays;  // of each tensor
   int t = 0;
 
   explicit Loops(const Values& weights) : w(weights), m(weights), v(weights) {
@@ -81,12 +82,13 @@ struct Loops {
       for (auto& one : *state) std::fill(one.begin(), one.end(), 0.0);
     rows.resize(w.size());
     columns.resize(w.size());
+    decays.assign(w.size(), true);
   }
   void sgd(const Values& g, double rate, double momentum, double decay, bool nesterov) {
     ++t;
     for (std::size_t k = 0; k < w.size(); ++k)
       for (std::size_t i = 0; i < w[k].size(); ++i) {
-        const double slope = g[k][i] + decay * w[k][i];
+        const double slope = g[k][i] + (decays[k] ? decay * w[k][i] : 0);
         m[k][i] = momentum * m[k][i] + slope;
         w[k][i] -= rate * (nesterov ? slope + momentum * m[k][i] : m[k][i]);
       }
@@ -96,10 +98,10 @@ struct Loops {
     ++t;
     for (std::size_t k = 0; k < w.size(); ++k)
       for (std::size_t i = 0; i < w[k].size(); ++i) {
-        const double slope = g[k][i] + (decoupled ? 0 : decay * w[k][i]);
+        const double slope = g[k][i] + (decoupled || !decays[k] ? 0 : decay * w[k][i]);
         m[k][i] = b1 * m[k][i] + (1 - b1) * slope;
         v[k][i] = b2 * v[k][i] + (1 - b2) * slope * slope;
-        if (decoupled) w[k][i] -= rate * decay * w[k][i];
+        if (decoupled && decays[k]) w[k][i] -= rate * decay * w[k][i];
         w[k][i] -= rate * (m[k][i] / (1 - std::pow(b1, t))) /
                    (std::sqrt(v[k][i] / (1 - std::pow(b2, t))) + eps);
       }
@@ -112,10 +114,10 @@ struct Loops {
   void lars(const Values& g, double rate, double momentum, double decay, double trust) {
     ++t;
     for (std::size_t k = 0; k < w.size(); ++k) {
-      const double wn = norm(w[k]), gn = norm(g[k]);
-      const double local = wn > 0 && gn > 0 ? trust * wn / (gn + decay * wn) : 1;
+      const double wn = norm(w[k]), gn = norm(g[k]), by = decays[k] ? decay : 0;
+      const double local = decays[k] && wn > 0 && gn > 0 ? trust * wn / (gn + by * wn) : 1;
       for (std::size_t i = 0; i < w[k].size(); ++i) {
-        m[k][i] = momentum * m[k][i] + rate * local * (g[k][i] + decay * w[k][i]);
+        m[k][i] = momentum * m[k][i] + rate * local * (g[k][i] + by * w[k][i]);
         w[k][i] -= m[k][i];
       }
     }
@@ -169,6 +171,34 @@ struct Loops {
   }
 };
 
+template <class T> std::vector<double> host_values(const DynamicTensor& x) {
+  std::vector<double> values;
+  for (const T v : to_host<T>(x).values) values.push_back(static_cast<double>(v));
+  return values;
+}
+/// Weights between tensors that no gradient moves.
+struct Followed {
+  DynamicTensor means;
+  Tree weights, counts;
+  static constexpr auto fields = Fields<&Followed::means, &Followed::weights, &Followed::counts>{};
+  static constexpr auto untrained = Fields<&Followed::means, &Followed::counts>{};
+};
+/// Returns weights between tensors of such a value, one in float, one half split.
+inline Followed followed(const DynamicMesh& mesh, const Tree& weights, double value) {
+  return {tensor_of<float>(mesh, {3}, std::vector<double>(3, value), Sharding{{}}),
+          weights,
+          {tensor_of<double>(mesh, {2, 7}, std::vector<double>(14, value), Sharding{{}, {1}}),
+           tensor_of<half>(mesh, {}, {value}, Sharding{})}};
+}
+/// Returns whether all that no gradient moves has that value.
+inline bool all_are(const Followed& tree, double value) {
+  const auto same = [&](const std::vector<double>& values) {
+    return std::ranges::count(values, value) == static_cast<std::ptrdiff_t>(values.size());
+  };
+  return same(host_values<float>(tree.means)) && same(host_values<double>(tree.counts[0])) &&
+         same(host_values<half>(tree.counts[1]));
+}
+
 /// Returns the greatest |a - b| / (1 + |b|).
 inline double worst_difference(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return 1e300;
@@ -178,11 +208,6 @@ inline double worst_difference(const std::vector<double>& a, const std::vector<d
     worst = d > worst || std::isnan(d) ? (std::isnan(d) ? 1e300 : d) : worst;
   }
   return worst;
-}
-template <class T> std::vector<double> host_values(const DynamicTensor& x) {
-  std::vector<double> values;
-  for (const T v : to_host<T>(x).values) values.push_back(static_cast<double>(v));
-  return values;
 }
 
 /// Policies over the axes data (0) and model (1).

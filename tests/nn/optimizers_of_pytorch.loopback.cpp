@@ -25,6 +25,7 @@ constexpr int steps = 6;
 
 struct Case {
   std::string kind;
+  bool groups;  // the matrix alone decays
   std::vector<double> numbers, elements;
 };
 std::vector<Case> cases() {
@@ -37,6 +38,8 @@ std::vector<Case> cases() {
     std::istringstream words(line);
     Case c;
     words >> c.kind;
+    c.groups = c.kind.ends_with("+groups");
+    c.kind = c.kind.substr(0, c.kind.find('+'));
     for (int i = c.kind == "sgd" ? 4 : 5; i > 0; --i) words >> c.numbers.emplace_back();
     for (double x; words >> x;) c.elements.push_back(x);
     REQUIRE(c.elements.size() == 19 * (1 + 2 * steps));
@@ -55,7 +58,9 @@ template <class Rule>
 double worst_of(const DynamicMesh& mesh, const Case& c, const Rule& rule,
                 const UpdatePolicy& policy) {
   Tree weights = tree_at(mesh, c, 0);
-  Optimizer<Rule, UpdatePolicy> optimizer(rule, weights, {}, policy);
+  OptimizerOptions options;
+  if (c.groups) options.decays = matrices_only;
+  Optimizer<Rule, UpdatePolicy> optimizer(rule, weights, options, policy);
   double worst = 0;
   for (int t = 0; t < steps; ++t) {
     optimizer.step(weights, tree_at(mesh, c, 2 * t + 1));
@@ -71,9 +76,9 @@ double worst_of(const DynamicMesh& mesh, const Case& c, const Rule& rule,
 }
 }  // namespace
 
-TEST_CASE("SGD, Adam and AdamW are PyTorch's") {
+TEST_CASE("SGD, Adam and AdamW are PyTorch's, with a group of parameters that does not decay too") {
   const std::vector<Case> all = cases();
-  REQUIRE(all.size() == 8);
+  REQUIRE(all.size() == 12);
   std::mutex mutex;
   using Kind = UpdatePolicy::Kind;
   for (const auto& [rows, columns] : {std::pair{1, 1}, {3, 2}})
@@ -92,7 +97,7 @@ TEST_CASE("SGD, Adam and AdamW are PyTorch's") {
               else
                 worst = worst_of(mesh, c, AdamW{n[0], n[1], n[2], n[3], n[4]}, policy);
               const std::lock_guard lock(mutex);
-              CHECK_MESSAGE(worst < 1e-14, c.kind);
+              CHECK_MESSAGE(worst < 1e-14, c.kind << (c.groups ? ", groups" : ""));
             }
         });
 }

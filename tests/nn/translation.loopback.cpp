@@ -356,6 +356,9 @@ TEST_CASE("experts report, and calls that an encoder-decoder refuses") {
                          doctest::Contains("has 2 layers of experts, and the report is of 1"),
                          UsageError);
     CHECK(to_host(*biased.model.encoder.blocks[1].experts->choice_bias).values == bias);
+    Optimizer<AdamW> optimizer(AdamW{.rate = 0.1, .decay = 0.5}, biased.model);
+    optimizer.step(biased.model, biased.model);  // no optimizer moves it
+    CHECK(to_host(*biased.model.encoder.blocks[1].experts->choice_bias).values == bias);
   });
   const auto mesh = dry_mesh<Grid>(2, 2);
   using U = On<ByBoth>;

@@ -44,6 +44,18 @@ struct Derived : Named {
   static constexpr auto fields = Fields<&Derived::own, &Derived::operator_>{};
 };
 
+struct Running {
+  Of<float> mean;
+  std::vector<Dense<float>> counts;
+  static constexpr auto fields = Fields<&Running::mean, &Running::counts>{};
+  static constexpr auto untrained = Fields<&Running::counts>{};
+};
+struct Followed {
+  Running trained, followed;
+  static constexpr auto fields = Fields<&Followed::trained, &Followed::followed>{};
+  static constexpr auto untrained = Fields<&Followed::followed>{};
+};
+
 template <class T> struct Model {
   Of<T, model, _> table;
   std::vector<Dense<T>> layers;
@@ -86,6 +98,18 @@ TEST_CASE("every tensor of a tree has a path") {
   CHECK(paths(Derived{}) == "own operator_ ");
   CHECK(paths(Of<float>{}) == " ");
   CHECK(paths(std::vector<Of<float>>(2)) == "0 1 ");
+}
+
+TEST_CASE("a tensor is untrained where a field on its path is") {
+  Followed tree;
+  tree.trained.counts.resize(1);
+  std::string trained, others;
+  const auto tell = [&](const detail::TreePlace& place, const auto&) {
+    (place.trained() ? trained : others) += place.path() + " ";
+  };
+  detail::walk({}, tell, tree);
+  CHECK(trained == "trained.mean ");
+  CHECK(others == "trained.counts.0.weight trained.counts.0.bias_2 followed.mean ");
 }
 
 TEST_CASE("trees that are walked together") {

@@ -49,6 +49,7 @@ template <class U, class Channel = logical::channels> struct BatchNorm {
 template <class U, class Channel = logical::channels> struct BatchStatistics {
   typename U::template Tensor<Channel> mean, variance;
   static constexpr auto fields = Fields<&BatchStatistics::mean, &BatchStatistics::variance>{};
+  static constexpr auto untrained = fields;
 
   /// Returns the running statistics after a batch: this one's share is 1 - keep.
   BatchStatistics moved(const BatchStatistics& batch, double keep = 0.9) const {

@@ -50,13 +50,17 @@ template <std::size_t N> constexpr bool all_differ(std::array<std::string_view, 
 }  // namespace detail
 
 /// The members of a struct that are trees, in order: `static constexpr auto fields =
-/// Fields<&S::weight, &S::bias>{};`. Other members are copied with the struct.
+/// Fields<&S::weight, &S::mean>{};`. Other members are copied with the struct. Fields that no
+/// gradient moves, such as running means, are named once more, `static constexpr auto untrained =
+/// Fields<&S::mean>{};`: optimizers leave all that is in them as it is.
 template <auto... Members> struct Fields {
   static constexpr std::size_t size = sizeof...(Members);
   static constexpr std::array<std::string_view, size> names{detail::member_name<Members>()...};
   template <std::size_t I> static constexpr auto member = std::get<I>(std::tuple(Members...));
   static_assert(detail::all_differ(names),
                 "[tessera] two fields of a struct have one name; give one of them another");
+
+  static constexpr bool has(std::string_view name) { return std::ranges::count(names, name) > 0; }
 };
 
 namespace detail {
@@ -106,8 +110,10 @@ template <class First, class Other> struct OtherTree {
 struct TreePlace {
   const TreePlace* within = nullptr;
   std::string_view name = {};
-  Index number = -1;  ///< of an element that has no name
+  Index number = -1;       ///< of an element that has no name
+  bool untrained = false;  ///< the struct that it is a field of says so
 
+  bool trained() const { return !untrained && (within == nullptr || within->trained()); }
   std::string path() const {
     if (within == nullptr) return {};
     std::string text = within->path();
@@ -144,6 +150,20 @@ template <class Tree> struct Children {  // a tuple's have numbers
 template <HasFields Tree> struct Children<Tree> : std::remove_cvref_t<decltype(Tree::fields)> {
   static constexpr bool named = true;
 };
+/// Returns whether a struct says that gradients do not move a field.
+template <class Tree> constexpr bool is_untrained(std::string_view field) {
+  if constexpr (requires { Tree::untrained; }) {
+    static_assert(
+        std::ranges::all_of(Tree::untrained.names,
+                            [](std::string_view one) { return Tree::fields.has(one); }),
+        "[tessera] a struct names an untrained member that is none of its fields; name it "
+        "among the fields, too");
+    return Tree::untrained.has(field);
+  } else {
+    return false;
+  }
+}
+
 /// Trees of types First and Other can have one structure, as far as their types say.
 template <class First, class Other> constexpr bool alike() {
   if constexpr (HasFields<First> && HasFields<Other>)
@@ -165,9 +185,12 @@ template <class F, std::size_t... I, class Tree, class... Others>
 void walk_children(const TreePlace& place, F& f, std::index_sequence<I...>, Tree& tree,
                    Others&... others) {
   [[maybe_unused]] const auto child = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+    using T = std::remove_const_t<Tree>;
     TreePlace here{&place, {}, static_cast<Index>(J)};
-    if constexpr (Children<std::remove_const_t<Tree>>::named)
-      here = {&place, Children<std::remove_const_t<Tree>>::names[J], -1};
+    if constexpr (Children<T>::named) {
+      constexpr std::string_view name = Children<T>::names[J];
+      here = {&place, name, -1, is_untrained<T>(name)};
+    }
     walk(here, f, child_of<J>(tree), child_of<J>(others)...);
   };
   (child(std::integral_constant<std::size_t, I>{}), ...);

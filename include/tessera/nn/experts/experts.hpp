@@ -16,8 +16,8 @@
 
 namespace tessera {
 
-/// choice_bias: experts are chosen by gates plus a bias, which no gradient changes (balanced_bias);
-/// rules with a decay of weights (AdamW) shrink it as any other.
+/// choice_bias: experts are chosen by gates plus a bias, which balanced_bias moves, and neither
+/// gradients nor optimizers.
 struct ExpertSizes {
   Index embed = 0, experts = 1, hidden = 0;
   bool choice_bias = false;
@@ -33,6 +33,7 @@ template <class U> struct Experts {
   std::optional<Bias> choice_bias;
   static constexpr auto fields =
       Fields<&Experts::gate, &Experts::in, &Experts::out, &Experts::choice_bias>{};
+  static constexpr auto untrained = Fields<&Experts::choice_bias>{};
 
   static Experts like(Parameters<typename U::mesh_type>& make, const ExpertSizes& n,
                       Where where = Where::here()) {

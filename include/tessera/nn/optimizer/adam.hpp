@@ -4,7 +4,7 @@
 /// Adam and AdamW.
 ///
 ///     Optimizer optimizer(Adam{.rate = WarmupCosine{.peak = 3e-4, .steps = 1000}}, weights);
-///     Optimizer decaying(AdamW{.rate = 1e-3, .decay = 0.1}, weights);
+///     Optimizer decaying(AdamW{.rate = 1e-3, .decay = 0.1}, weights, {.decays = matrices_only});
 ///
 /// Laws: the state is two tensors of each weight's extents.
 #include <cmath>
@@ -49,7 +49,8 @@ struct Adam {
   static constexpr bool trusts = false;
   std::vector<TensorDesc> auxiliary(const TensorDesc& share) const { return {share, share}; }
   detail::Updated update(const detail::Share& share, Index step) const {
-    return detail::adam(share, step, rate(step), beta1, beta2, epsilon, decay, 1);
+    return detail::adam(share, step, rate(step), beta1, beta2, epsilon, share.decays ? decay : 0,
+                        1);
   }
 };
 
@@ -66,7 +67,8 @@ struct AdamW {
   std::vector<TensorDesc> auxiliary(const TensorDesc& share) const { return {share, share}; }
   detail::Updated update(const detail::Share& share, Index step) const {
     const double now = rate(step);
-    return detail::adam(share, step, now, beta1, beta2, epsilon, 0, 1 - now * decay);
+    return detail::adam(share, step, now, beta1, beta2, epsilon, 0,
+                        share.decays ? 1 - now * decay : 1);
   }
 };
 

@@ -37,8 +37,8 @@ struct TrustRatio {
 }  // namespace detail
 
 /// v = momentum v + rate l (g + decay w), w -= v, where l = trust |w| / (|g| + decay |w|), and 1
-/// where a norm is 0. Source: You, Gitman and Ginsburg, "Scaling SGD Batch Size to 32K for ImageNet
-/// Training" (2017), Algorithm 1.
+/// where a norm is 0 or the weight does not decay (OptimizerOptions::decays). Source: You, Gitman
+/// and Ginsburg, "Scaling SGD Batch Size to 32K for ImageNet Training" (2017), Algorithm 1.
 struct Lars {
   Schedule rate = 1.0;
   double momentum = 0.9;
@@ -54,8 +54,8 @@ struct Lars {
     return detail::map_scalars(detail::TrustRatio{trust, decay}, site, weight, gradient, factor);
   }
   detail::Updated update(const detail::Share& share, Index step) const {
-    return detail::update_elements<1, true>(share,
-                                            detail::TrustedDescent{rate(step), decay, momentum});
+    return detail::update_elements<1, true>(
+        share, detail::TrustedDescent{rate(step), share.decays ? decay : 0, momentum});
   }
 };
 

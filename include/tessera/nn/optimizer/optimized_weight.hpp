@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One weight of an optimizer, and the state that is kept for it where it is updated.
+/// The weights of an optimizer, each with the state that is kept for it where it is updated, and
+/// the moves there and back.
 ///
 ///     detail::OptimizedWeight w{"layer.weight"};
 ///     w.visit([](const std::string& name, TensorCore& state) {});   // "layer.weight.0"
 ///
 /// Laws: a tensor that lies where it is wanted is not moved.
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/nn/optimizer/update.hpp>
@@ -35,6 +38,8 @@ struct OptimizedWeight {
   UpdatePlace place;
   TensorCore master;  ///< undefined where there is none
   std::vector<TensorCore> auxiliary;
+  bool trained = true;  ///< else the optimizer leaves it as it is, and has no state for it
+  bool decays = true;   ///< the rule's decay holds for it
 
   /// Calls f(name, tensor) for each tensor of the state.
   template <class F> void visit(const F& f) {
@@ -63,5 +68,54 @@ struct OptimizedWeight {
     return master.defined() ? master : share_of(old, site);
   }
 };
+
+/// Brings gradients to the places where their weights are updated: those that are not there yet,
+/// together.
+inline std::vector<TensorCore> gradients_in_place(const std::vector<TensorCore>& given,
+                                                  const std::vector<OptimizedWeight*>& weights,
+                                                  const UpdatePolicy& policy, CallSite site) {
+  std::vector<TensorCore> shares;
+  std::vector<TensorCore> elsewhere;
+  std::vector<Sharding> targets;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const OptimizedWeight& w = *weights[i];
+    shares.push_back(w.place.flat ? w.share_of(given[i], site) : given[i]);
+    if (shares[i].sharding() == w.place.sharding) continue;
+    elsewhere.push_back(shares[i]);
+    targets.push_back(w.place.sharding);
+  }
+  const std::vector<TensorCore> there =
+      moved_together(elsewhere, targets, policy, {"optimizer's gradient", site.where});
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (!(shares[i].sharding() == weights[i]->place.sharding)) shares[i] = there[next++];
+  return shares;
+}
+
+/// Brings new weights from the places of the update to their own shardings, together.
+inline std::vector<TensorCore> new_weights_in_place(std::vector<TensorCore> made,
+                                                    std::span<OptimizedWeight* const> weights,
+                                                    const UpdatePolicy& policy, CallSite site) {
+  std::vector<TensorCore> shares;
+  std::vector<Sharding> targets;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const OptimizedWeight& w = *weights[i];
+    const Sharding own = w.place.flat ? line_of(w.desc).sharding : w.desc.sharding;
+    if (made[i].sharding() == own) continue;
+    shares.push_back(std::exchange(made[i], {}));
+    targets.push_back(own);
+  }
+  std::vector<TensorCore> whole =
+      moved_together(shares, targets, policy, {"optimizer's new weight", site.where});
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (!made[i].defined()) made[i] = std::exchange(whole[next++], {});
+    const OptimizedWeight& w = *weights[i];
+    if (!w.place.flat) continue;
+    const ops::Reshape back{w.desc.extents, w.desc.sharding};
+    made[i] = run({back, {&made[i]}, site});
+  }
+  return made;
+}
 
 }  // namespace tessera::detail

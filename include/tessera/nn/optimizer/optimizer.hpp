@@ -24,12 +24,15 @@
 /// Laws: new weights are equal under every policy, to rounding where sums are made in another
 /// order; state is born under the update's sharding, and stays so; in a compiled function a step
 /// does as outside, to the bit. A gradient that is not finite changes nothing but the count of
-/// calls and the loss's scale. Source: Xu et al., "Automatic Cross-Replica Sharding of Weight
-/// Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et al. 2020), section 5.
+/// calls and the loss's scale. Tensors that gradients do not move (Fields, `untrained`) are left as
+/// they are, have no state, and their gradients count for nothing. Source: Xu et al., "Automatic
+/// Cross-Replica Sharding of Weight Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et
+/// al. 2020), section 5.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,12 +54,12 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
  public:
   /// Makes the state of a tree of weights, on a mesh or its parts: typed tensors, or, with an
   /// UpdatePolicy, any. Communication: none. Collective over the mesh. Throws UsageError for a
-  /// weight that is unfinished or no real number, or where the tree has no tensor.
+  /// weight that is unfinished or no real number, or where the tree has none that is trained.
   template <class Tree>
   Optimizer(Rule rule, const Tree& weights, OptimizerOptions options = {}, Policy policy = {},
             Where where = Where::here())
-      : rule_(std::move(rule)), options_(options), scale_(options.scale) {
-    const auto add = [&](const std::string& path, const auto& weight) {
+      : rule_(std::move(rule)), options_(std::move(options)), scale_(options_.scale) {
+    const auto add = [&](const detail::TreePlace& place, const auto& weight) {
       using Tensor = std::decay_t<decltype(weight)>;
       if constexpr (std::is_same_v<Policy, UpdatePolicy>) {
         policy_ = policy;
@@ -66,14 +69,19 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
                       "dynamic tensor; give Optimizer<Rule, UpdatePolicy> a value");
         policy_ = Policy::template on<typename Tensor::mesh_type>();
       }
-      add_weight(path, weight.core().as_closed(), where);
+      add_weight({place.path(), weight.desc(), {}, {}, {}, place.trained()},
+                 weight.core().as_closed(), where);
       if constexpr (std::is_same_v<Policy, OpenUpdate>)
         if (policy.choice != nullptr)
           weights_.back().put(*policy.choice, policy.path, {"optimizer", where});
     };
-    for_each_named_tensor(add, weights);
-    if (weights_.empty())
-      throw UsageError("an optimizer is given a tree without tensors; give it weights", where);
+    detail::walk({}, add, weights);
+    if (trained().empty())
+      throw UsageError("an optimizer is given a tree " +
+                           std::string(weights_.empty() ? "without tensors"
+                                                        : "whose tensors are all untrained") +
+                           "; give it weights",
+                       where);
   }
 
   /// Returns f's value and gradients as a function of its first argument, the weights: gradients
@@ -109,7 +117,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     };
     for_each_tensor(take, weights);
     for_each_tensor([&](const auto& one) { given.push_back(one.core().as_closed()); }, gradients);
-    update(std::move(olds), given, {"optimizer step", where});
+    update(std::move(olds), std::move(given), {"optimizer step", where});
   }
 
   /// Returns the factor by which the caller multiplies the loss of the next step.
@@ -123,7 +131,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     for (const Attempt& one : std::exchange(failed_, {})) {
       SkippedStep skipped{one.call, {}};
       for (const int i : one.check.not_finite({"optimizer report", where}))
-        skipped.paths.push_back(weights_[static_cast<std::size_t>(i)].path);
+        skipped.paths.push_back(trained()[static_cast<std::size_t>(i)]->path);
       made.skipped.push_back(std::move(skipped));
     }
     return made;
@@ -201,14 +209,20 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     detail::GradientCheck check;
   };
 
-  void add_weight(const std::string& path, const TensorCore& x, Where where) {
+  void add_weight(Weight w, const TensorCore& x, Where where) {
     const MeshCore& mesh = detail::mesh_of(x, {"optimizer", where});
     if (!is_real(x.type()) || !x.sharding().partial.empty())
-      throw UsageError("the weight " + path + " is " + to_string(x.desc(), mesh.names()) +
+      throw UsageError("the weight " + w.path + " is " + to_string(x.desc(), mesh.names()) +
                            ", and weights are finished tensors of half, bfloat16, float or double; "
                            "keep others out of the tree of weights",
                        where);
-    Weight w{path, x.desc(), {}, {}, {}};
+    w.desc = x.desc();
+    if (!w.trained) {
+      w.place.sharding = w.desc.sharding;
+      weights_.push_back(std::move(w));
+      return;
+    }
+    w.decays = !options_.decays || options_.decays(w.path, w.desc);
     const DType type = detail::update_type(x.type());
     const auto bytes = [&] {
       Index all = 0;
@@ -236,22 +250,39 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     return detail::run({back, {&line}, site});
   }
 
-  void update(std::vector<InTree> olds, const std::vector<TensorCore>& given,
-              detail::CallSite site) {
+  /// Returns the weights that are trained, in the tree's order.
+  std::vector<Weight*> trained() {
+    std::vector<Weight*> all;
+    for (Weight& w : weights_)
+      if (w.trained) all.push_back(&w);
+    return all;
+  }
+  /// Returns those of a tree's tensors that belong to them.
+  template <class T> std::vector<T> of_trained(std::vector<T> tree) const {
+    std::vector<T> some;
+    for (std::size_t i = 0; i < tree.size(); ++i)
+      if (weights_[i].trained) some.push_back(std::move(tree[i]));
+    return some;
+  }
+
+  void update(std::vector<InTree> olds, std::vector<TensorCore> given, detail::CallSite site) {
     require_alike(olds, given, site);
+    olds = of_trained(std::move(olds));
+    const std::vector<Weight*> weights = trained();
     const double scale = scale_.value;  // that of the loss, as its function read it
     settle();
     ++calls_;
     const Index step = ++updates_;
-    std::vector<TensorCore> gradients = shares_of(given, site);
+    std::vector<TensorCore> gradients =
+        detail::gradients_in_place(of_trained(std::move(given)), weights, policy_, site);
     detail::GradientCheck check(gradients, {options_.clip, options_.finite, scale}, site);
-    const std::vector<TensorCore> trust = trust_of(olds, gradients, check, site);
+    const std::vector<TensorCore> trust = trust_of(weights, olds, gradients, check, site);
     // Few weights at a time, so that old and new ones are not all there at once.
     for (std::size_t first = 0; first < olds.size(); first += detail::together_at_once) {
       const std::size_t end = std::min(olds.size(), first + detail::together_at_once);
       std::vector<TensorCore> made;
       for (std::size_t i = first; i < end; ++i) {
-        Weight& w = weights_[i];
+        Weight& w = *weights[i];
         detail::Share share{w.share_to_update(olds[i].core, {"optimizer's share", site.where}),
                             std::exchange(gradients[i], {}),
                             w.auxiliary,
@@ -259,6 +290,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
                             Rule::trusts ? trust[i] : TensorCore(),
                             w.desc.type,
                             w.master.defined(),
+                            w.decays,
                             site};
         detail::Updated updated = rule_.update(share, step);
         for (std::size_t k = 0; k < w.auxiliary.size(); ++k)
@@ -266,7 +298,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
         if (updated.master.defined()) w.master = std::move(updated.master);
         made.push_back(std::move(updated.weight));
       }
-      made = gathered(std::move(made), first, site);
+      made = detail::new_weights_in_place(
+          std::move(made), std::span(weights).subspan(first, end - first), policy_, site);
       for (std::size_t i = first; i < end; ++i) {
         olds[i].assign(made[i - first]);
         olds[i].core = TensorCore();
@@ -276,66 +309,31 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       attempts_.push_back({calls_, scale, std::move(check)});
   }
 
-  /// Brings gradients to the places of the update: those that are not there yet, together.
-  std::vector<TensorCore> shares_of(const std::vector<TensorCore>& given, detail::CallSite site) {
-    std::vector<TensorCore> shares;
-    std::vector<TensorCore> elsewhere;
-    std::vector<Sharding> targets;
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      const Weight& w = weights_[i];
-      shares.push_back(w.place.flat ? w.share_of(given[i], site) : given[i]);
-      if (shares[i].sharding() == w.place.sharding) continue;
-      elsewhere.push_back(shares[i]);
-      targets.push_back(w.place.sharding);
-    }
-    const std::vector<TensorCore> there =
-        detail::moved_together(elsewhere, targets, policy_, {"optimizer's gradient", site.where});
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < given.size(); ++i)
-      if (!(shares[i].sharding() == weights_[i].place.sharding)) shares[i] = there[next++];
-    return shares;
-  }
-  /// Brings new weights, from number `first` on, from the places of the update to their own
-  /// shardings, together.
-  std::vector<TensorCore> gathered(std::vector<TensorCore> made, std::size_t first,
-                                   detail::CallSite site) {
-    std::vector<TensorCore> shares;
-    std::vector<Sharding> targets;
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      const Weight& w = weights_[first + i];
-      const Sharding own = w.place.flat ? detail::line_of(w.desc).sharding : w.desc.sharding;
-      if (made[i].sharding() == own) continue;
-      shares.push_back(std::exchange(made[i], {}));
-      targets.push_back(own);
-    }
-    std::vector<TensorCore> whole =
-        detail::moved_together(shares, targets, policy_, {"optimizer's new weight", site.where});
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      if (!made[i].defined()) made[i] = std::exchange(whole[next++], {});
-      const Weight& w = weights_[first + i];
-      if (!w.place.flat) continue;
-      const ops::Reshape back{w.desc.extents, w.desc.sharding};
-      made[i] = detail::run({back, {&made[i]}, site});
-    }
-    return made;
-  }
-
-  /// Returns the factor of each weight's rate; none where the rule has one for all.
-  std::vector<TensorCore> trust_of(const std::vector<InTree>& olds,
+  /// Returns the factor of each weight's rate, 1 of one that does not decay; none where the rule
+  /// has one for all.
+  std::vector<TensorCore> trust_of(const std::vector<Weight*>& weights,
+                                   const std::vector<InTree>& olds,
                                    const std::vector<TensorCore>& gradients,
                                    detail::GradientCheck& check, detail::CallSite site) const {
     std::vector<TensorCore> trust;
     if constexpr (Rule::trusts) {
       std::vector<TensorCore> open;
       for (std::size_t i = 0; i < olds.size(); ++i) {
-        open.push_back(detail::square_sum(weights_[i].share_to_update(olds[i].core, site), site));
+        if (!weights[i]->decays) continue;
+        open.push_back(detail::square_sum(weights[i]->share_to_update(olds[i].core, site), site));
         open.push_back(detail::square_sum(gradients[i], site));
       }
       const std::vector<TensorCore> sums = detail::finish_scalars(open, site);
-      for (std::size_t i = 0; i < olds.size(); ++i)
-        trust.push_back(rule_.trust_of(sums[2 * i], sums[2 * i + 1],
-                                       check.factor(olds[i].core.mesh(), site), site));
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < olds.size(); ++i) {
+        const auto& mesh = olds[i].core.mesh();
+        if (!weights[i]->decays) {
+          trust.push_back(detail::filled(mesh, {DType::f64, {}, {}}, 1, site));
+          continue;
+        }
+        trust.push_back(rule_.trust_of(sums[next], sums[next + 1], check.factor(mesh, site), site));
+        next += 2;
+      }
     }
     return trust;
   }

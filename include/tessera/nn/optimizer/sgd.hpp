@@ -47,9 +47,10 @@ struct Sgd {
     return std::vector<TensorDesc>(momentum == 0 ? 0 : 1, share);
   }
   detail::Updated update(const detail::Share& share, Index step) const {
-    if (momentum == 0) return detail::update_elements<0>(share, detail::Descent{rate(step), decay});
+    const double by = share.decays ? decay : 0;
+    if (momentum == 0) return detail::update_elements<0>(share, detail::Descent{rate(step), by});
     return detail::update_elements<1>(
-        share, detail::MomentumDescent{rate(step), decay, momentum, nesterov ? 1.0 : 0.0,
+        share, detail::MomentumDescent{rate(step), by, momentum, nesterov ? 1.0 : 0.0,
                                        nesterov ? momentum : 1.0});
   }
 };

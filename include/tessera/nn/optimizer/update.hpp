@@ -33,6 +33,7 @@ struct Share {
   TensorCore trust;           ///< of the rate: another, for functions that take it
   DType narrow = DType::f32;  ///< of the weight that is made, where this is its master
   bool master = false;        ///< it is
+  bool decays = true;         ///< the rule's decay holds for it
   CallSite site = {};
 };
 struct Updated {
