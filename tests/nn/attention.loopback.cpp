@@ -186,7 +186,33 @@ TEST_CASE("packing loses nothing, mixes nothing, and wastes little") {
   CHECK_THROWS_WITH_AS(pack_documents({3, 9, 2}, 8),
                        doctest::Contains("document 1 has 9 tokens, and a row 8 places"),
                        ShapeError);
-  CHECK_THROWS_WITH_AS(pack_documents({-1}, 8), doctest::Contains("document 0 has -1"), ShapeError);
+  CHECK_THROWS_WITH_AS(pack_documents({2, -1}, 8),
+                       doctest::Contains("document 1 has -1 tokens, and no document has fewer"),
+                       ShapeError);
+  for (const Index length : {Index{-1}, Index{1} << 31})
+    CHECK_THROWS_WITH_AS(pack_documents({}, length),
+                         doctest::Contains("numbered by int32; give it between 0 and 2147483647"),
+                         ShapeError);
+  // The memory is that of documents and rows, not of places.
+  const Packing long_rows = pack_documents({7, 0, 0}, std::numeric_limits<std::int32_t>::max());
+  CHECK(long_rows.rows == 1);
+  CHECK(pack_documents({0, 0}, 0).numbers().empty());
+  const Packing full = pack_documents({0, 4, 0, 4}, 4);  // what is empty takes no row
+  CHECK(full.rows == 2);
+  CHECK(full.numbers() == std::vector<std::int32_t>{1, 1, 1, 1, 1, 1, 1, 1});
+  // Rows that were not packed by it.
+  for (const Packing::Document& wrong : {Packing::Document{0, 2, 4, 1},
+                                         {0, -1, 2, 1},
+                                         {0, 6, 0, 1},
+                                         {2, 0, 1, 1},
+                                         {-1, 0, 1, 1},
+                                         {0, 0, -1, 1},
+                                         {0, 0, 1, 0}}) {
+    const Packing own{2, 5, {{1, 0, 5, 1}, wrong}};
+    for (const auto line : {&Packing::numbers, &Packing::places})
+      CHECK_THROWS_WITH_AS((own.*line)(Where::here()), doctest::Contains("there are 2 rows of 5"),
+                           ShapeError);
+  }
   const Packing two = pack_documents({3, 2}, 5);
   CHECK_THROWS_WITH_AS(two.laid<int>({{1, 2, 3}}, 0), doctest::Contains("1 texts are given, and 2"),
                        ShapeError);
@@ -200,35 +226,30 @@ constexpr Index doc_groups = 2, doc_repeats = 2, doc_elements = 4;
 constexpr Index query_size = doc_groups * doc_repeats * doc_elements,
                 key_size = doc_groups * doc_elements;
 
-template <class U> struct DocumentHeads {
-  using Q = typename U::template Tensor<logical::batch, logical::sequence, logical::groups,
-                                        logical::repeats, logical::head_dim>;
-  using K = typename U::template Tensor<logical::batch, logical::sequence, logical::groups,
-                                        logical::head_dim>;
-  Q q;
-  K k, v;
-  static constexpr auto fields = Fields<&DocumentHeads::q, &DocumentHeads::k, &DocumentHeads::v>{};
-};
-
 /// Documents of queries and of keys, in rows, and numbers for each place of each document.
 struct DocumentCase {
+  static constexpr Index largest = std::numeric_limits<std::int32_t>::max();
   std::vector<Index> queries, keys;  ///< lengths
   Packing query_rows, key_rows;
 
-  /// The document of queries d is that of keys d; both have the same numbers, in the same rows.
+  /// The document of queries d is that of keys d; both have the same numbers, in the same rows, as
+  /// large as there are. One has no keys, and one no queries.
   static DocumentCase across(std::uint64_t seed) {
     DocumentCase c{some_lengths(seed, 6, 4), some_lengths(seed + 1, 6, 5), {}, {}};
+    c.keys[(seed + 2) % 6] = c.queries[(seed + 4) % 6] = 0;
     c.query_rows = {3, 9, {}}, c.key_rows = {3, 12, {}};
     for (std::size_t d = 0; d < 6; ++d) {  // two in a row
       const bool second = d % 2 == 1;
-      const Index row = static_cast<Index>(d / 2), number = static_cast<Index>(second ? 7 : 3);
+      const Index row = static_cast<Index>(d / 2), number = largest - (second ? 1 : 0);
       c.query_rows.documents.push_back({row, second ? 4 : 0, c.queries[d], number});
       c.key_rows.documents.push_back({row, second ? 6 : 0, c.keys[d], number});
     }
     return c;
   }
+  /// Documents in rows of their queries, one of which has no places.
   static DocumentCase within(std::uint64_t seed) {
-    const std::vector<Index> lengths = some_lengths(seed, 7, 7);
+    std::vector<Index> lengths = some_lengths(seed, 7, 7);
+    lengths[(seed + 3) % 7] = 0;
     const Packing rows = pack_documents(lengths, 9);
     return {lengths, lengths, rows, rows};
   }
@@ -268,39 +289,40 @@ std::vector<double> part(const std::vector<double>& all, const Packing& at, std:
 }
 
 /// The heads of a case, and the gradients by queries, keys and values of the sum of the heads times
-/// their weights, of each document; document `spoilt` has `other` in q, k and v, and weights of
-/// `slope`.
+/// their weights, of each document; document `spoilt` has `other` in those of q, k and v that
+/// `tensors` names, and weights of `slope`; what is no document's has `padding`.
 struct DocumentResults {
   std::vector<std::vector<double>> of;  ///< each document
   std::vector<double> padding;          ///< heads and gradients where there is none
 };
 struct Spoilt {
   int document = -1;
-  double other = 0, slope = 0;
+  std::string_view tensors = "";
+  double other = 0, slope = 0, padding = NAN;
 };
 template <class T, class R, class Run>
 DocumentResults packed_results(const ProcessMesh<Grid>& mesh, const DocumentCase& c, bool cross,
                                const Spoilt& spoilt, const Run& attend) {
   using U = Under<T, Grid, R>;
-  using H = DocumentHeads<U>;
+  using H = Projected<U>;
   const Packing &to = c.query_rows, &from = c.key_rows;
-  const double nan = NAN;
   const Extents queries{to.rows, to.length, doc_groups, doc_repeats, doc_elements},
       keys{from.rows, from.length, doc_groups, doc_elements};
-  const auto made = [&](const Packing& at, const std::vector<Index>& lengths, Index width,
-                        int which, double padding, double other) {
-    return DocumentCase::rows<T>(at, lengths, width, which, padding, spoilt.document, other);
+  const auto made = [&](char tensor, const Packing& at, const std::vector<Index>& lengths,
+                        Index width, int which) {
+    const bool here = spoilt.tensors.find(tensor) != std::string_view::npos;
+    return DocumentCase::rows<T>(at, lengths, width, which, spoilt.padding,
+                                 here ? spoilt.document : -1, spoilt.other);
   };
-  const H given{
-      from_host<typename H::Q>(mesh, queries,
-                               made(to, c.queries, query_size, 1, nan, spoilt.other)),
-      from_host<typename H::K>(mesh, keys, made(from, c.keys, key_size, 2, nan, spoilt.other)),
-      from_host<typename H::K>(mesh, keys, made(from, c.keys, key_size, 3, nan, spoilt.other))};
+  const H given{from_host<typename H::Q>(mesh, queries, made('q', to, c.queries, query_size, 1)),
+                from_host<typename H::K>(mesh, keys, made('k', from, c.keys, key_size, 2)),
+                from_host<typename H::K>(mesh, keys, made('v', from, c.keys, key_size, 3))};
   const auto weights = from_host<typename H::Q>(
-      mesh, queries, made(to, c.queries, query_size, 4, 0.5, spoilt.slope));
+      mesh, queries,
+      DocumentCase::rows<T>(to, c.queries, query_size, 4, 0.5, spoilt.document, spoilt.slope));
   const auto numbers = [&](const Packing& at) {  // padding is 0, and negative
     std::vector<std::int32_t> all = at.numbers();
-    if (cross) std::replace(all.begin(), all.end(), 0, -1);
+    if (cross) std::replace(all.begin(), all.end(), 0, std::numeric_limits<std::int32_t>::min());
     return from_host<TokenIds<U>>(mesh, at.extents(), all);
   };
   const auto to_documents = numbers(to), from_documents = numbers(from);
@@ -333,7 +355,7 @@ DocumentResults packed_results(const ProcessMesh<Grid>& mesh, const DocumentCase
 template <class T, class Run>
 std::vector<std::vector<double>> each_alone(const ProcessMesh<Grid>& mesh, const DocumentCase& c,
                                             const Run& attend) {
-  using H = DocumentHeads<Under<T, Grid, Whole>>;
+  using H = Projected<Under<T, Grid, Whole>>;
   std::vector<std::vector<double>> results;
   for (std::size_t d = 0; d < c.queries.size(); ++d) {
     const auto text = [&](bool queries, int which) {
@@ -357,13 +379,38 @@ std::vector<std::vector<double>> each_alone(const ProcessMesh<Grid>& mesh, const
   return results;
 }
 
-const AttentionOptions document_ways[] = {{},
-                                          {.block = 2},
-                                          {.causal = true},
-                                          {.causal = true, .block = 3, .queries = 2},
-                                          {.causal = true, .queries = 3},
-                                          {.window = 2},
-                                          {.causal = true, .window = 3, .block = 2}};
+const AttentionOptions document_ways[] = {
+    {},
+    {.block = 2},
+    {.causal = true},
+    {.causal = true, .block = 3, .queries = 2},
+    {.causal = true, .queries = 3},
+    {.window = 2},
+    {.causal = true, .window = 3, .block = 2},
+    {.scores_bytes = 1000},
+    {.dropout = {.rate = 0.4, .seed = 9}},
+    {.causal = true, .dropout = {.rate = 0.4, .seed = 9}, .block = 2, .queries = 3}};
+
+/// Attention by the masks of one document after the other, each of which a query of that document
+/// sees alone. What a place drops is told by the row, so that no document can be alone for it.
+template <class T, class R>
+DocumentResults by_masks(const ProcessMesh<Grid>& mesh, const DocumentCase& c, bool cross,
+                         const AttentionOptions& options) {
+  const auto attend = [&]<class U, class M>(const Projected<U>& x, const M& mask) {
+    using Q = typename Projected<U>::Q;
+    const auto &queries = detail::mask_of_queries(mask), &keys = detail::mask_of_keys(mask);
+    Q y = x.q * T{};
+    for (Index k = 0; k < (cross ? 2 : c.query_rows.most()); ++k) {
+      const auto number = static_cast<std::int32_t>(cross ? DocumentCase::largest - k : k + 1);
+      const auto own = [number](std::int32_t n) { return n == number; };
+      const Q of_one = blocked_attention(x.q, x.k, x.v, options, map(own, keys));
+      y = y + map<"bsgrd,bs->bsgrd", typename Q::spec>(fn::Multiply{}, of_one,
+                                                       cast<T>(map(own, queries)));
+    }
+    return y;
+  };
+  return packed_results<T, R>(mesh, c, cross, {.padding = 0}, attend);
+}
 
 template <class T, class R>
 void check_documents(const ProcessMesh<Grid>& mesh, std::uint64_t seed, double bound,
@@ -379,24 +426,31 @@ void check_documents(const ProcessMesh<Grid>& mesh, std::uint64_t seed, double b
         return packed_results<T, R>(mesh, c, cross, spoilt, attend);
       };
       const DocumentResults packed = run({});
-      const auto expected = each_alone<T>(mesh, c, attend);
+      const auto expected = options.dropout.rate > 0 ? by_masks<T, R>(mesh, c, cross, options).of
+                                                     : each_alone<T>(mesh, c, attend);
       const bool zeros = std::all_of(packed.padding.begin(), packed.padding.end(),
                                      [](double x) { return x == 0; });
       // A document that is not finite, or whose gradient is not: no other one changes.
       bool same = true, nan = true, none = true;
       const std::size_t bad = seed % c.queries.size();
-      for (const auto& [other, slope] : {std::pair{double(NAN), 0.0},
-                                         {double(NAN), 0.5},
-                                         {3e38, 0.0},
-                                         {0.25, double(INFINITY)}}) {
-        const DocumentResults spoilt = run({static_cast<int>(bad), other, slope});
+      for (const auto& [tensors, other, slope] : {std::tuple{"q", double(NAN), 0.0},
+                                                  {"k", double(NAN), 0.0},
+                                                  {"v", double(NAN), 0.0},
+                                                  {"k", -double(INFINITY), 0.5},
+                                                  {"v", double(NAN), 0.5},
+                                                  {"qkv", 3e38, 0.0},
+                                                  {"", 0.0, double(INFINITY)}}) {
+        const DocumentResults spoilt = run({static_cast<int>(bad), tensors, other, slope});
         const std::size_t heads = static_cast<std::size_t>(c.queries[bad] * query_size);
         for (std::size_t d = 0; d < c.queries.size(); ++d)
           if (d != bad) same = same && spoilt.of[d] == packed.of[d];
         for (std::size_t i = 0; i < spoilt.of[bad].size(); ++i) {
-          if (std::isnan(other) && i < heads) nan = nan && std::isnan(spoilt.of[bad][i]);
-          if (std::isnan(other) && slope == 0 && i >= heads) none = none && spoilt.of[bad][i] == 0;
-          if (std::isinf(slope) && i >= heads && i < 2 * heads && c.keys[bad] > 1)
+          if (!std::isfinite(other) && i < heads && options.dropout.rate == 0)
+            nan = nan && std::isnan(spoilt.of[bad][i]);
+          if (!std::isfinite(other) && slope == 0 && i >= heads)
+            none = none && spoilt.of[bad][i] == 0;
+          if (std::isinf(slope) && i >= heads && i < 2 * heads && c.keys[bad] > 1 &&
+              options.dropout.rate == 0)
             nan = nan && !std::isfinite(spoilt.of[bad][i]);
         }
         same = same && spoilt.padding == packed.padding;
@@ -406,6 +460,8 @@ void check_documents(const ProcessMesh<Grid>& mesh, std::uint64_t seed, double b
       CAPTURE(options.causal);
       CAPTURE(options.window);
       CAPTURE(options.block);
+      CAPTURE(options.scores_bytes);
+      CAPTURE(options.dropout.rate);
       CAPTURE(mesh.processes());
       for (std::size_t d = 0; d < expected.size(); ++d)
         CHECK(worst(packed.of[d], expected[d]) < bound);
@@ -425,6 +481,7 @@ TEST_CASE("documents that share rows give what each gives alone, and spoil no ot
     on_mesh(rows, columns, [&, seed = ++seed](const ProcessMesh<Grid>& mesh) {
       check_documents<double, TensorParallel<data, model>>(mesh, seed, 1e-12, mutex);
       check_documents<double, SequenceSplit<data, model>>(mesh, seed, 1e-12, mutex);
+      check_documents<double, SplitElements>(mesh, seed, 1e-12, mutex);
     });
 }
 
@@ -437,9 +494,10 @@ TEST_CASE("documents in narrow elements, with a relative bias, and compiled") {
 
     const DocumentCase c = DocumentCase::within(8);
     for (const AttentionOptions& options : document_ways) {
+      if (options.dropout.rate > 0) continue;  // by the row: no document is alone for it
       AttentionOptions near = options;
       near.farthest = 5;
-      const auto attend = [&]<class U>(const DocumentHeads<U>& x, const auto& mask) {
+      const auto attend = [&]<class U>(const Projected<U>& x, const auto& mask) {
         Parameters<Grid> make(mesh, 5);
         const auto bias = RelativeBias<U>::like(
             make, {.buckets = 6, .groups = doc_groups, .repeats = doc_repeats});
@@ -528,7 +586,7 @@ template <class R>
 Program document_program(const ProcessMesh<Grid>& mesh, Index batch, Index length,
                          const AttentionOptions& options, bool documents) {
   using U = On<R>;
-  using H = DocumentHeads<U>;
+  using H = Projected<U>;
   Parameters<Grid> make(mesh, 5);
   const H given{normal<typename H::Q>(make, {batch, length, doc_groups, doc_repeats, doc_elements}),
                 normal<typename H::K>(make, {batch, length, doc_groups, doc_elements}),

@@ -39,16 +39,7 @@ struct Masked {
   }
 };
 
-/// Queries, keys and values of heads, two a group.
-template <class U> struct Projected {
-  using Q = typename U::template Tensor<logical::batch, logical::sequence, logical::groups,
-                                        logical::repeats, logical::head_dim>;
-  using K = typename U::template Tensor<logical::batch, logical::sequence, logical::groups,
-                                        logical::head_dim>;
-  Q q;
-  K k, v;
-  static constexpr auto fields = Fields<&Projected::q, &Projected::k, &Projected::v>{};
-};
+/// Returns heads, two a group.
 template <class U>
 Projected<U> projected_on(const ProcessMesh<Grid>& mesh, Index texts, Index queries, Index keys,
                           Index groups, Index elements) {
@@ -108,7 +99,6 @@ namespace {
 template <class... R> using More = LayerRules<R...>;
 template <class... Dims> using Real = ShardedTensor<double, Grid, P<Dims...>>;
 using SplitRepeats = More<AxisRule<logical::repeats, model>, AxisRule<logical::sequence, data>>;
-using SplitElements = More<AxisRule<logical::batch, data>, AxisRule<logical::head_dim, model>>;
 }  // namespace
 
 TEST_CASE("attention by blocks equals attention by all scores under all rules") {

@@ -169,4 +169,18 @@ using Activations = typename U::template Tensor<logical::batch, logical::sequenc
 template <class U>
 using TokenIds = typename U::template Of<std::int32_t, logical::batch, logical::sequence>;
 
+/// Queries, keys and values of heads, as attention has them.
+template <class U> struct Projected {
+  using Q = typename U::template Tensor<logical::batch, logical::sequence, logical::groups,
+                                        logical::repeats, logical::head_dim>;
+  using K = typename U::template Tensor<logical::batch, logical::sequence, logical::groups,
+                                        logical::head_dim>;
+  Q q;
+  K k, v;
+  static constexpr auto fields = Fields<&Projected::q, &Projected::k, &Projected::v>{};
+};
+/// The elements of heads over model, beside texts over data.
+using SplitElements =
+    LayerRules<AxisRule<logical::batch, data>, AxisRule<logical::head_dim, model>>;
+
 }  // namespace nn_test

@@ -54,13 +54,13 @@ template <DocumentNumbers Q, DocumentNumbers K> struct CrossDocuments {
 template <class Q, class K> CrossDocuments(Q, K) -> CrossDocuments<Q, K>;
 
 /// Returns the documents of packed rows, (rows, length). Every process gives the same.
-/// Communication: none. Collective over the mesh. Errors: as from_host.
+/// Communication: none. Collective over the mesh. Errors: as from_host, and those of Packing.
 template <class U>
 auto documents_of(const ProcessMesh<typename U::mesh_type>& mesh, const Packing& packing,
                   Where where = Where::here()) {
   using I = typename U::template Of<std::int32_t, logical::batch, logical::sequence>;
-  return Documents<I>{from_host<I>(mesh, packing.extents(), packing.numbers(), where),
-                      from_host<I>(mesh, packing.extents(), packing.places(), where)};
+  return Documents<I>{from_host<I>(mesh, packing.extents(), packing.numbers(where), where),
+                      from_host<I>(mesh, packing.extents(), packing.places(where), where)};
 }
 
 namespace fn {

@@ -14,8 +14,11 @@
 /// rows as the fewest, plus 4.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <numeric>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/base/box.hpp>
@@ -24,7 +27,8 @@
 
 namespace tessera {
 
-/// Which document lies where, in (rows, length).
+/// Which document lies where, in (rows, length). What goes over all places throws ShapeError for a
+/// document that does not lie in a row.
 struct Packing {
   struct Document {
     Index row = 0, first = 0, length = 0;
@@ -50,15 +54,15 @@ struct Packing {
 
   /// Returns the number of the document at each place, row-major: from 1 on in each row, 0 where
   /// there is none.
-  std::vector<std::int32_t> numbers() const {
+  std::vector<std::int32_t> numbers(Where where = Where::here()) const {
     return each([](const Document& one, Index) { return static_cast<std::int32_t>(one.number); },
-                std::int32_t{0});
+                std::int32_t{0}, where);
   }
   /// Returns the place of each token in its document, row-major: from 0 on in each; 0 where there
   /// is none.
-  std::vector<std::int32_t> places() const {
+  std::vector<std::int32_t> places(Where where = Where::here()) const {
     return each([](const Document&, Index i) { return static_cast<std::int32_t>(i); },
-                std::int32_t{0});
+                std::int32_t{0}, where);
   }
   /// Returns what each token has, row-major, `padding` where there is none; texts[d] is what those
   /// of document d have. Throws ShapeError unless there are as many as when they were packed.
@@ -82,51 +86,76 @@ struct Packing {
           return texts[static_cast<std::size_t>(&one - documents.data())]
                       [static_cast<std::size_t>(i)];
         },
-        padding);
+        padding, where);
   }
 
  private:
-  template <class T, class F> std::vector<T> each(const F& of, T padding) const {
+  template <class T, class F> std::vector<T> each(const F& of, T padding, Where where) const {
+    require_sound(where);
     std::vector<T> all(static_cast<std::size_t>(rows * length), padding);
     for (const Document& one : documents)
       for (Index i = 0; i < one.length; ++i)
         all[static_cast<std::size_t>(one.row * length + one.first + i)] = of(one, i);
     return all;
   }
+  void require_sound(Where where) const {
+    for (std::size_t d = 0; d < documents.size(); ++d) {
+      const Document& one = documents[d];
+      const bool lies = one.row >= 0 && one.row < rows && one.first >= 0 && one.length >= 0 &&
+                        one.first <= length && one.length <= length - one.first;
+      if (!lies || one.number < 1 || one.number > std::numeric_limits<std::int32_t>::max())
+        throw ShapeError(
+            "packing: document " + std::to_string(d) + ", number " + std::to_string(one.number) +
+                ", has " + std::to_string(one.length) + " places from place " +
+                std::to_string(one.first) + " of row " + std::to_string(one.row) +
+                " on, and there are " + std::to_string(rows) + " rows of " +
+                std::to_string(length) +
+                " places; rows and places count from 0, numbers from 1, in int32; pack_documents "
+                "gives each document a place",
+            where);
+    }
+  }
 };
 
 /// Returns rows of `length` places for documents of such lengths: the longest first, each into the
-/// row where it leaves least. Communication: none; all processes give the same. Throws ShapeError
-/// for a document that is longer than a row, or has fewer than 0 tokens. Source: best fit
-/// decreasing, Johnson, "Near-optimal bin packing algorithms" (1973).
+/// row where it leaves least. Memory: of the documents and rows. Communication: none; all processes
+/// give the same. Throws ShapeError for a document that is longer than a row, or has fewer than 0
+/// tokens, and where places of a row are no int32. Source: best fit decreasing, Johnson,
+/// "Near-optimal bin packing algorithms" (1973).
 inline Packing pack_documents(const std::vector<Index>& lengths, Index length,
                               Where where = Where::here()) {
+  constexpr Index most = std::numeric_limits<std::int32_t>::max();
+  if (length < 0 || length > most)
+    throw ShapeError("pack_documents: a row has " + std::to_string(length) +
+                         " places, which are numbered by int32; give it between 0 and " +
+                         std::to_string(most),
+                     where);
   Packing made{0, length, std::vector<Packing::Document>(lengths.size())};
   std::vector<std::size_t> order(lengths.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return lengths[a] > lengths[b]; });
-  std::vector<std::vector<Index>> with(static_cast<std::size_t>(max_of(length, Index{0})) +
-                                       1);  // the rows with so many places left
-  std::vector<Index> count;                 // documents of a row
+  std::set<std::pair<Index, Index>> open;  // the places that a row has left, and the row
+  std::vector<Index> count;                // documents of a row
   for (const std::size_t d : order) {
     const Index own = lengths[d];
-    if (own < 0 || own > length)
-      throw ShapeError("pack_documents: document " + std::to_string(d) + " has " +
-                           std::to_string(own) + " tokens, and a row " + std::to_string(length) +
-                           " places; cut it, or give longer rows",
-                       where);
-    auto left = with.begin() + own;
-    while (left != with.end() && left->empty()) ++left;
-    if (left == with.end()) {
-      with.back().push_back(made.rows++);
+    const auto refused = [&](const std::string& why) {
+      return ShapeError("pack_documents: document " + std::to_string(d) + " has " +
+                            std::to_string(own) + " tokens, and " + why,
+                        where);
+    };
+    if (own < 0) throw refused("no document has fewer than 0; give lengths");
+    if (own > length)
+      throw refused("a row " + std::to_string(length) + " places; cut it, or give longer rows");
+    auto best = open.lower_bound({own, 0});
+    if (best == open.end()) {
+      best = open.insert({length, made.rows++}).first;
       count.push_back(0);
-      --left;
     }
-    const Index at = left->back(), places = left - with.begin();
-    left->pop_back();
-    with[static_cast<std::size_t>(places - own)].push_back(at);
-    made.documents[d] = {at, length - places, own, ++count[static_cast<std::size_t>(at)]};
+    const auto [left, row] = *best;
+    open.erase(best);
+    open.insert({left - own, row});
+    made.documents[d] = {row, length - left, own, ++count[static_cast<std::size_t>(row)]};
   }
   return made;
 }

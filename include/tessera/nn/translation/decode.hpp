@@ -31,7 +31,8 @@ template <class U> struct TranslatorCache {
       Fields<&TranslatorCache::target, &TranslatorCache::source, &TranslatorCache::source_valid>{};
 
   /// Returns caches for targets of so many places, and the keys and values of states, (batch,
-  /// sequence, embed), of which `valid`, if given, (batch, sequence), says which are.
+  /// sequence, embed), of which `valid`, if given, (batch, sequence), bool, says which are: each
+  /// text has a row of its own.
   /// Communication: that of two products a layer. Collective over the mesh.
   template <TypedTensor A, class V = AllValid>
   static TranslatorCache like(const Translator<U>& model, const A& states, Index places,
@@ -64,21 +65,28 @@ template <class U>
 template <TypedTensor A, class V>
 TranslatorCache<U> TranslatorCache<U>::like(const Translator<U>& model, const A& states,
                                             Index places, const V& valid, Where where) {
-  using X = typename TranslatorStates<U>::X;
-  const ProcessMesh<typename U::mesh_type> mesh(states.core().mesh());
-  const X seen = detail::kept(X(states), valid, where);
+  constexpr bool own_rows = !detail::by_documents<V>;
+  static_assert(
+      own_rows,
+      "[tessera] a text that is written grows in a row of its own, and the mask of its "
+      "source is of documents that share rows; give each source a row, and a mask of bool");
   TranslatorCache all;
-  for (const TranslatorBlock<U>& block : model.decoder.blocks) {
-    all.target.push_back(KeyValueCache<U>::like(mesh,
-                                                {.batch = states.extent(0),
-                                                 .places = places,
-                                                 .groups = block.attention.key.extent(1),
-                                                 .head_dim = block.attention.key.extent(2)},
-                                                where));
-    all.source.push_back(detail::keys_of_source(*block.source_attention, seen, where));
+  if constexpr (own_rows) {
+    using X = typename TranslatorStates<U>::X;
+    const ProcessMesh<typename U::mesh_type> mesh(states.core().mesh());
+    const X seen = detail::kept(X(states), valid, where);
+    for (const TranslatorBlock<U>& block : model.decoder.blocks) {
+      all.target.push_back(KeyValueCache<U>::like(mesh,
+                                                  {.batch = states.extent(0),
+                                                   .places = places,
+                                                   .groups = block.attention.key.extent(1),
+                                                   .head_dim = block.attention.key.extent(2)},
+                                                  where));
+      all.source.push_back(detail::keys_of_source(*block.source_attention, seen, where));
+    }
+    if constexpr (!std::is_same_v<V, AllValid>)
+      all.source_valid = reshard<typename Mask::spec>(valid, where);
   }
-  if constexpr (!std::is_same_v<V, AllValid>)
-    all.source_valid = reshard<typename Mask::spec>(valid, where);
   return all;
 }
 
