@@ -12,6 +12,8 @@
 //
 //   protein_encoder --dry --mesh 2x4 --split two --layers 48 --embed 5120 --heads 40 --hidden 20480
 //   --batch 8
+//
+// Short sequences share rows with --pack 512, and have the states that each has alone.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -79,10 +81,16 @@ void encode_all(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& k
   const Index most =
       kind.sizes.places > 0 ? kind.sizes.places - kind.options.first_place : Index{1} << 20;
   if (mesh.dry()) {
-    if (flags.length + 2 > most)  // with the words that begin and end a sequence
+    const Index words = flags.length + 2;  // with those that begin and end a sequence
+    if (words > most)
       throw UsageError("--length " + std::to_string(flags.length) + ": the encoder has " +
                        std::to_string(most - 2) + " places for letters; give fewer");
-    return plan<U>(mesh, kind, empty_batch(flags.batch, flags.length + 2), true, say);
+    if (flags.pack > 0 && words > flags.pack)
+      throw UsageError("--length " + std::to_string(flags.length) + ": a row of --pack " +
+                       std::to_string(flags.pack) + " has " +
+                       std::to_string(max_of(flags.pack - 2, Index{0})) +
+                       " places for letters; give fewer, or longer rows");
+    return plan<U>(mesh, kind, empty_batch(flags.batch, words, flags.pack), true, say);
   }
   const std::vector<Sequence> all =
       flags.sequences.empty() ? some_antibodies : read_sequences(flags.sequences);

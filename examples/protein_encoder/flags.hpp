@@ -25,7 +25,7 @@ inline constexpr const char* usage =
   --mesh DxM          processes that split data x model (near square)
   --split HOW         how the encoder is split: batch, tensors, two (2D finalized), shards or sequence (batch)
   --batch N           rows at a time (32), of one sequence each
-  --pack N            several sequences in a row, which then has N places; the results are the same
+  --pack N            several sequences in a row, which then has N places; the results are the same, to rounding
   --out FILE          write the mean of each sequence's last states, (sequences, width), to FILE, an npy
   --found FILE        write the words' probabilities at each '_', (places, words), to FILE, an npy
   --states FILE       write all states, (layers + 1, sequences, places, width), to FILE, an npy; zero after an end

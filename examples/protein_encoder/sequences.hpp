@@ -74,12 +74,17 @@ struct Batch {
   }
 };
 
-/// Returns a batch without ids, of so many rows of a sequence each: for a plan.
-inline Batch empty_batch(Index rows, Index length) {
+/// Returns a batch without ids, for a plan: so many rows of one sequence of `words`, or, of `pack`
+/// places, of as many as fit.
+inline Batch empty_batch(Index rows, Index words, Index pack) {
   Batch batch;
-  batch.rows = {rows, length, {}};
-  batch.ids.resize(static_cast<std::size_t>(rows * length));
-  batch.weights.resize(batch.ids.size());
+  batch.packed = pack > 0;
+  batch.rows = {rows, batch.packed ? pack : words, {}};
+  for (Index row = 0; row < rows; ++row)
+    for (Index first = 0, number = 1; first + words <= batch.rows.length; first += words, ++number)
+      batch.rows.documents.push_back({row, first, words, number});
+  batch.ids.resize(static_cast<std::size_t>(rows * batch.rows.length));
+  batch.weights.resize(batch.ids.size() * static_cast<std::size_t>(batch.most()));
   return batch;
 }
 

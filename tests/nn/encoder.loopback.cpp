@@ -5,6 +5,7 @@
 
 #include <tessera/op/rows/statistics.hpp>
 
+#include "../../examples/protein_encoder/results.hpp"
 #include "nn/packed_case.hpp"
 #include "nn/peer_files.hpp"
 
@@ -209,6 +210,40 @@ TEST_CASE("an encoder of packed documents gives what each gives alone, and their
         });
       });
   }
+}
+
+TEST_CASE("the example's sequences have the means, states and letters of each alone when packed") {
+  using protein_encoder::Sequence, protein_encoder::Batch;
+  const protein_encoder::Kind kind =
+      protein_encoder::esm2({.embed = 8, .heads = 2, .hidden = 6, .layers = 2});
+  const std::vector<Sequence> all{{"a", "EVQLVQS"}, {"b", "D_VMT"},    {"c", "E_QL_SGPEV"},
+                                  {"d", "A"},       {"e", "DVVMTQTP"}, {"f", "_VVA"}};
+  run_loopback(4, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<protein_encoder::Grid>(world, 2, 2);
+    using U = Under<float, protein_encoder::Grid, protein_encoder::by::Two>;
+    const protein_encoder::Run<U> run(mesh, kind, true, true);
+    const auto numbers = [&](const std::vector<Batch>& work) {
+      protein_encoder::Results results(all, kind, 16, true);
+      for (const Batch& batch : work)
+        results.add(batch, run(run.model(), protein_encoder::given<U>(mesh, batch)));
+      Values values;
+      for (const protein_encoder::Rows& rows : {results.means(), results.states(), results.found()})
+        values.emplace_back(rows.values.begin(), rows.values.end());
+      return values;
+    };
+    const std::vector<Batch> packed =
+        protein_encoder::packed_batches(all, kind.vocabulary, 2, 20, 100);
+    CHECK(packed.size() == 2);
+    CHECK(packed[0].rows.most() > 1);
+    const Values alone = numbers(protein_encoder::batches(all, kind.vocabulary, 4, 100));
+    CHECK(alone[0].size() == 6 * 8);
+    CHECK(alone[2].size() == 4 * 33);
+    CHECK(farthest_apart(numbers(packed), alone) < 1e-5);
+    const Batch planned = protein_encoder::empty_batch(3, 9, 20);
+    CHECK(planned.most() == 2);
+    CHECK(planned.rows.extents() == Extents{3, 20});
+    CHECK(planned.weights.size() == 3 * 2 * 20);
+  });
 }
 
 /// The peak of an encoder's states and scores, as it runs or on paper.
