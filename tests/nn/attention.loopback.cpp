@@ -628,6 +628,25 @@ TEST_CASE("documents: memory and payload are planned, and only the numbers of ke
   });
 }
 
+TEST_CASE("places in documents turn queries and keys by one table") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  using U = On<SequenceSplit<data, model>>;
+  Parameters<Grid> make(mesh, 5);
+  const auto layer = Attention<U>::like(make, {.embed = 6, .heads = 3});
+  const auto x = normal<Activations<U>>(make, {2, 4, 6});
+  const auto places = zeros<TokenIds<U>>(mesh, 2, 4);
+  Recording recording(mesh);
+  (void)attention(layer, x, x, {.rotary = true}, Documents<TokenIds<U>>{places, places});
+  const Program program = recording.take();
+  int tables = 0, turned = 0;
+  for (const ProgramEntry& entry : program.entries()) {
+    tables += entry.label == "rotary angle" ? 1 : 0;
+    turned += entry.label == "rotary" ? 1 : 0;
+  }
+  CHECK(tables == 2);  // cosines and sines
+  CHECK(turned == 2);
+}
+
 TEST_CASE("documents of wrong sizes say so") {
   const auto mesh = dry_mesh<Grid>(2, 2);
   using U = On<Whole>;

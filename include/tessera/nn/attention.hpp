@@ -195,8 +195,9 @@ A attention_of(const Attention<U>& layer, const A& x, const C& context,
   q = scaled_queries(layer, q);
   if (options.rotary) {
     if constexpr (with_places<V>) {
-      q = rotary(q, valid.places, options.rotary_base, where);
-      k = rotary(k, valid.places, options.rotary_base, where);
+      const auto tables = rotary_tables(q, valid.places, options.rotary_base, where);
+      q = turned_by(q, tables, where);
+      k = turned_by(k, tables, where);
     } else {
       q = rotary(q, options.first, options.rotary_base, where);
       k = rotary(k, 0, options.rotary_base, where);

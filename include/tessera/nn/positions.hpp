@@ -13,6 +13,7 @@
 ///
 /// Laws: the product of a turned query and a turned key depends on the distance of their places
 /// alone; rotary keeps the length of each pair.
+#include <array>
 #include <string>
 
 #include <tessera/base/error.hpp>
@@ -118,6 +119,27 @@ A turned(const A& x, Index pairs, const Table& table, Where where) {
   return A(map<letters, typename A::spec>(
       at(where), fn::Rotated{}, x, roll<A::rank - 1>(x, pairs, where), table(false), table(true)));
 }
+
+/// Returns the cosines and the sines, (batch, sequence, head_dim), by which places turn tensors
+/// like x.
+template <TypedTensor A, TypedTensor I>
+auto rotary_tables(const A& x, const I& places, double base, Where where) {
+  using T = typename A::value_type;
+  using M = typename A::mesh_type;
+  const Index size = x.extent(A::rank - 1), pairs = rotary_pairs(size, where);
+  const auto frequencies = from_function<ShardedTensor<double, M, P<_>>>(
+      mesh_like(x), {size}, fn::RotaryFrequency{max_of(pairs, Index{1}), base}, where);
+  const auto table = [&](bool sine) {
+    return map<"ab,y->aby">(fn::RotaryAngleAt<T>{sine}, places, frequencies, where);
+  };
+  return std::array<decltype(table(false)), 2>{table(false), table(true)};
+}
+/// Returns x, (batch, sequence, ..., head_dim), turned by these.
+template <TypedTensor A, class Tables> A turned_by(const A& x, const Tables& tables, Where where) {
+  return turned<equation_of(A::rank - 1, "*y,*y,aby,aby->*y")>(
+      x, rotary_pairs(x.extent(A::rank - 1), where),
+      [&](bool sine) { return tables[sine ? 1 : 0]; }, where);
+}
 }  // namespace detail
 
 /// Returns x with elements j and j + half of its last dimension turned by the angle p base^(-j /
@@ -151,16 +173,7 @@ A rotary(const A& x, const I& places, double base = 10000, Where where = Where::
       A::rank >= 3 && I::rank == 2,
       "[tessera] rotary takes a tensor (batch, sequence, ..., head_dim) and places (batch, "
       "sequence); give them these dimensions");
-  using T = typename A::value_type;
-  using M = typename A::mesh_type;
-  const Index size = x.extent(A::rank - 1), pairs = detail::rotary_pairs(size, where);
-  const auto frequencies = from_function<ShardedTensor<double, M, P<_>>>(
-      detail::mesh_like(x), {size}, fn::RotaryFrequency{max_of(pairs, Index{1}), base}, where);
-  const auto table = [&](bool sine) {
-    return map<"ab,y->aby">(fn::RotaryAngleAt<T>{sine}, places, frequencies, where);
-  };
-  return detail::turned<detail::equation_of(A::rank - 1, "*y,*y,aby,aby->*y")>(x, pairs, table,
-                                                                               where);
+  return detail::turned_by(x, detail::rotary_tables(x, places, base, where), where);
 }
 
 /// Distances that are told apart, of so many heads: groups times repeats.
