@@ -349,8 +349,13 @@ constexpr std::int64_t price_of_two(const LoopTurns& turns, const Step& step, co
 constexpr std::int64_t price_loop(const Plan& plan, const Step& step, const Machine& machine) {
   const Coordinates origin(plan.mesh.rank(), 0);
   const LoopNumbers n = count_loop(plan, step, origin);
-  // All wait for the slowest neighbours.
-  std::int64_t travel = machine.transfer(n.payload, n.messages, step.level);
+  // Around a ring all wait for the slowest neighbours; both ways half goes to each of the two.
+  std::int64_t travel =
+      step.level != Level::network || !step.loop.both_ways
+          ? machine.transfer(n.payload, n.messages, step.level)
+          : saturating_add(
+                machine.transfer(n.payload - n.network_payload, n.messages - n.network_messages),
+                machine.transfer(n.network_payload, n.network_messages, Level::network));
   const Index rounds = max_of(1, step.rounds);
   const LoopTurns turns(plan, step, origin);
   if (turns.of_two()) travel = price_of_two(turns, step, origin, machine);
