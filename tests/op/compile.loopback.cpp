@@ -324,6 +324,36 @@ TEST_CASE("a gather starts before the products that hide it, and is waited for b
   CHECK(compiled.overlap().moves.empty());
 }
 
+TEST_CASE("a move that reads what another move makes starts when that has ended") {
+  MeshOptions options;
+  options.machine.hidden_percent = 100;
+  const auto f = [](const Real<_, _>& x, const Real<Axes<data, model>, _>& w) {
+    const auto turned = reshard<P<data, _>>(w);  // hidden by the product below
+    const auto y = einsum<"bi,ij->bj">(x, x);
+    const auto z = tanh(y);
+    const auto first = sum(turned);               // waits for it
+    const auto whole = reshard<P<_, _>>(turned);  // may be hidden by what follows `first` alone
+    return std::tuple(einsum<"bi,ij->bj">(z, whole), first);
+  };
+  for (const int n : {2, 3})
+    run_loopback(2 * n, [&](std::shared_ptr<Transport> world) {
+      const auto mesh = make_mesh<Grid>(world, sizes<Grid>(n, 2), options);
+      const auto x = from_function<Real<_, _>>(mesh, {96, 96}, support::Numbered{1});
+      const auto w =
+          from_function<Real<Axes<data, model>, _>>(mesh, {96, 96}, support::Numbered{2});
+      auto compiled = compile(f);
+      (void)compiled(x, w);
+      const bool same = to_host(std::get<0>(f(x, w))) == to_host(std::get<0>(compiled(x, w)));
+      const Program& program = compiled.program();
+      const std::lock_guard lock(mutex);
+      CHECK(same);
+      CHECK(compiled.overlap().moves.size() >= 1);
+      for (int i = 0; i < program.size(); ++i)  // nothing reads what is under way
+        for (int j = i + 1; j <= i + program.entry(i).meanwhile && j < program.size(); ++j)
+          CHECK(!program.entry(j).operands.contains(program.entry(i).result));
+    });
+}
+
 TEST_CASE("random functions, compiled: values, payload and memory") {
   support::on_every_mesh("compiled programs", 90, 120, 3, support::some_program_case);
 }
