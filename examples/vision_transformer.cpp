@@ -53,7 +53,7 @@ template <class U> class Trainer {
                                               .steps = flags.steps + 1,
                                               .floor = flags.rate / 50},
                          .decay = flags.decay},
-                   weights_, {.clip = 1}) {}
+                   weights_, {.clip = 1, .decays = matrices_only}) {}
 
   const Model& weights() const { return weights_; }
 

@@ -8,7 +8,8 @@
 ///     explain(trainer.schedule(), trainer.planned());
 ///
 /// Laws: the losses, the weights and the files of Trainer, to rounding: micro-batches add the
-/// gradients of their rows. For one split of a part the number of stages changes no bit.
+/// gradients of their rows. For one split of a part the number of stages changes no
+/// bit, but of the norm by which gradients are clipped.
 #include <optional>
 #include <string>
 #include <tuple>

@@ -143,7 +143,8 @@ TEST_CASE("pipeline: the trainer in stages has the losses of one mesh") {
 }
 
 TEST_CASE("pipeline: the number of stages changes no bit of the trainer's losses") {
-  const Flags flags = flags_of(4, 2);
+  Flags flags = flags_of(4, 2);
+  flags.clip = 0;  // the norm of all gradients adds up stages
   const Numbers one = in_stages(1, 2, flags, asked(flags, "gpipe", 1, 3, 2));
   CHECK(in_stages(1, 2, flags, asked(flags, "gpipe", 2, 3, 4)) == one);
   CHECK(in_stages(1, 2, flags, asked(flags, "gpipe", 4, 3, 8)) == one);

@@ -42,8 +42,14 @@ static_assert(overruled(sum({{0}, {}}, {{1}, {}}, {{0}, {}})) ==
               OverruledList{{1, 'i', 1, 'i', 0, x}});
 static_assert(overruled(sum({{0}, {}}, {{}, {0}}, {{0}, {}})) ==
               OverruledList{{1, 'j', 0, 'i', 0, x}});
-static_assert(overruled(sum({{0}, {}}, {{}, {}}, {{}, {}})) ==
-              OverruledList{{0, 'i', 0, 0, -1, {}}});
+// Half of a sum on each process, and then its gather, is less work than the operand's gather and
+// all of the sum; where the operand is smaller than the sum, that is gathered.
+static_assert(overruled(sum({{0}, {}}, {{}, {}}, {{}, {}})).empty());
+static_assert(
+    overruled(ops::Map{
+        .terms = parse("i,ij->ij"), .type = DType::f32, .out = {{}, {}}, .reads_index = false}
+                  .plan({{DType::f32, {8}, {{0}}}, {DType::f32, {8, 800}, {{}, {}}}}, {square})) ==
+    OverruledList{{0, 'i', 0, 0, -1, {}}});
 static_assert(overruled(sum({{}, {}}, {{0}, {}}, {{}, {0}})) ==
               OverruledList{{1, 'i', 0, 'j', -1, x}});
 

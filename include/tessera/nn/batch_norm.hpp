@@ -167,10 +167,10 @@ auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, double epsilon =
   return norm(x, layer.scale, layer.bias);
 }
 
-/// Returns the same of the places that are valid, whose mean and variance these are: x is (...,
+/// Returns that of the places that are valid, whose mean and variance these are: x is (...,
 /// channels), valid (...), bool; y is 0 at all other places. Communication: also one all-reduce of
 /// the number of valid places, where they are split; where x and valid are split differently, valid
-/// is moved. Collective over the mesh.
+/// is moved each time it is read. Collective over the mesh.
 template <class U, class Channel, TypedTensor A, TypedTensor V>
 auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, const V& valid,
                 double epsilon = 1e-5, Where where = Where::here()) {

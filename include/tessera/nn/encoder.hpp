@@ -52,9 +52,11 @@ template <class U> struct EncoderBlock {
       Fields<&EncoderBlock::attention, &EncoderBlock::attention_norm, &EncoderBlock::feed_forward,
              &EncoderBlock::feed_forward_norm>{};
 
-  static EncoderBlock like(Parameters<typename U::mesh_type>& make, const EncoderSizes& n) {
+  static EncoderBlock like(Parameters<typename U::mesh_type>& make, const EncoderSizes& n,
+                           Where where = Where::here()) {
     EncoderBlock block;
-    block.attention = Attention<U>::like(make, {.embed = n.embed, .heads = n.heads, .bias = true});
+    block.attention =
+        Attention<U>::like(make, {.embed = n.embed, .heads = n.heads, .bias = true}, where);
     block.attention_norm = LayerNorm<U>::like(make, n.embed);
     block.feed_forward = FeedForward<U>::like(make, n.embed, n.hidden);
     block.feed_forward_norm = LayerNorm<U>::like(make, n.embed);

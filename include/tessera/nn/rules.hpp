@@ -58,7 +58,8 @@ using SequenceSplit =
     LayerRules<AxisRule<logical::batch, Data>, AxisRule<logical::sequence, Model>>;
 
 /// The batch over `Data`, the rows of images and of their patches, and the places of a text, over
-/// `Model`: an image is never on one process alone. Weights are whole.
+/// `Model`, so that where that has several processes none holds a whole image. Weights are whole
+/// but for tables with rows as images have (VisionTransformer::positions).
 template <class Data, class Model>
 using SpaceSplit = LayerRules<AxisRule<logical::batch, Data>, AxisRule<logical::height, Model>,
                               AxisRule<logical::sequence, Model>>;

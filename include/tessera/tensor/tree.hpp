@@ -153,11 +153,11 @@ template <HasFields Tree> struct Children<Tree> : std::remove_cvref_t<decltype(T
 /// Returns whether a struct says that gradients do not move a field.
 template <class Tree> constexpr bool is_untrained(std::string_view field) {
   if constexpr (requires { Tree::untrained; }) {
-    static_assert(
-        std::ranges::all_of(Tree::untrained.names,
-                            [](std::string_view one) { return Tree::fields.has(one); }),
-        "[tessera] a struct names an untrained member that is none of its fields; name it "
-        "among the fields, too");
+    constexpr bool all_fields = std::ranges::all_of(
+        Tree::untrained.names, [](std::string_view one) { return Tree::fields.has(one); });
+    static_assert(all_fields,
+                  "[tessera] a struct names an untrained member that is none of its fields; name "
+                  "it among the fields, too");
     return Tree::untrained.has(field);
   } else {
     return false;

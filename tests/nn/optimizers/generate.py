@@ -5,7 +5,7 @@ tests/nn/optimizers_of_pytorch.loopback.cpp reads.
     python3 tests/nn/optimizers/generate.py > tests/nn/optimizers/cases.txt
 
 A line is a kind, its numbers in the order of the test's table, then all elements: first of the weights, then of each step's
-gradients, then of the weights after it. Weights are 3 x 5 and 4, in double. Of a kind with "+groups" the matrix alone decays: it and
+gradients, then of the weights after it. Weights are 3 x 5 and 4, in double. In a kind with "+groups" the matrix alone decays: it and
 the other weight are two groups.
 """
 import torch

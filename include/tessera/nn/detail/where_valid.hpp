@@ -16,6 +16,9 @@ namespace tessera::detail {
 /// are those of `valid`.
 template <TypedTensor A, TypedTensor V> A where_valid(const A& x, const V& valid, Where where) {
   using T = typename A::value_type;
+  static_assert(V::rank >= 1 && V::rank <= 3,
+                "[tessera] a mask of places has no dimension, or more than three; give one of 1 to "
+                "3, and join dimensions of x before (merge)");
   static constexpr std::string_view letters[] = {"z,z*->z*", "yz,yz*->yz*", "xyz,xyz*->xyz*"};
   return map<equation_of(A::rank - V::rank, letters[V::rank - 1]), typename A::spec>(
       fn::Fixed<fn::Select, 2, T>{{}, T{}}, valid, x, where);

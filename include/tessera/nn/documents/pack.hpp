@@ -99,6 +99,11 @@ struct Packing {
     return all;
   }
   void require_sound(Where where) const {
+    if (rows < 0 || length < 0 || length > std::numeric_limits<std::int32_t>::max())
+      throw ShapeError("packing: there are " + std::to_string(rows) + " rows of " +
+                           std::to_string(length) +
+                           " places; rows and places are 0 or more, and a row's places int32",
+                       where);
     for (std::size_t d = 0; d < documents.size(); ++d) {
       const Document& one = documents[d];
       const bool lies = one.row >= 0 && one.row < rows && one.first >= 0 && one.length >= 0 &&

@@ -80,7 +80,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       throw UsageError("an optimizer is given a tree " +
                            std::string(weights_.empty() ? "without tensors"
                                                         : "whose tensors are all untrained") +
-                           "; give it weights",
+                           "; give it a tree with a tensor that gradients move",
                        where);
   }
 
@@ -218,7 +218,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
                        where);
     w.desc = x.desc();
     if (!w.trained) {
-      w.place.sharding = w.desc.sharding;
+      w.place.sharding = w.desc.sharding.with_partial(mesh.shape().axes() - w.desc.sharding.used(),
+                                                      Reduction::sum);  // nobody reads its gradient
       weights_.push_back(std::move(w));
       return;
     }

@@ -10,10 +10,10 @@
 ///
 /// Laws: equals Hugging Face's Wav2Vec2ConformerEncoderLayer of equal weights where all places are
 /// valid, and its SeamlessM4TConformerEncoderLayer where they are not, to rounding; what stands at
-/// places that are not valid, NaN too, and how many there are, changes no other place, nor a
-/// statistic; where the sequence is split, the convolution receives the places that its window
-/// reaches beyond a block, and no more; the same numbers under all rules and on every mesh, to
-/// rounding. Errors: those of the operators that it is made of.
+/// places that are not valid, NaN too, and without dropout how many there are, changes no other
+/// place, nor a statistic; where the sequence is split, the convolution receives the places that
+/// its window reaches beyond a block, and no more; the same numbers under all rules and on every
+/// mesh, to rounding. Errors: those of the operators that it is made of.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -139,7 +139,7 @@ A with_half(const LayerNorm<U>& norm, const FeedForward<U>& layer, const A& x,
   return x + dropout(y, options.dropout.at(place + 1), where);
 }
 
-/// Of a Conformer block: its states after attention, and what its batch norm is given.
+/// The states of a Conformer block after attention, and what its batch norm is given.
 template <class A, class H> struct BeforeBatchNorm {
   A states;
   H channels;
@@ -201,7 +201,7 @@ auto conformer_block(const ConformerBlock<U>& block, const A& x,
   const A y = detail::after_batch_norm(block, before.states, normed.y, options, where);
   return BatchNormed<A, std::decay_t<decltype(normed.mean)>>{y, normed.mean, normed.variance};
 }
-/// Returns the same by given statistics: after training. Communication: as above, without
+/// Returns y by given statistics: after training. Communication: as above, without
 /// batch_norm's. Collective over the mesh.
 template <class U, TypedTensor A, class V = AllValid>
 A conformer_block(const ConformerBlock<U>& block, const ConformerStatistics<U>& statistics,

@@ -84,7 +84,8 @@ template <class U> struct VisionTransformer {
     if (n.class_token)
       model.class_token = make.template tensor<Tensor<logical::embed>>({n.embed}, small, where);
     const EncoderSizes block{.embed = n.embed, .heads = n.heads, .hidden = n.hidden};
-    for (Index l = 0; l < n.layers; ++l) model.blocks.push_back(EncoderBlock<U>::like(make, block));
+    for (Index l = 0; l < n.layers; ++l)
+      model.blocks.push_back(EncoderBlock<U>::like(make, block, where));
     model.norm = LayerNorm<U>::like(make, n.embed);
     if (n.classes > 0)
       model.head = Dense<U, logical::embed, logical::vocabulary>::like(make, n.embed, n.classes);
@@ -97,7 +98,7 @@ struct VisionOptions {
   double epsilon = 1e-6;            ///< of all norms; Hugging Face's default is 1e-12
   Dropout dropout = {};             ///< of the input, residuals and attention
   AttentionOptions attention = {};  ///< that of all blocks; it drops as `dropout` says
-  /// Of which blocks a gradient keeps the arguments alone, as in DecoderOptions.
+  /// The blocks of which a gradient keeps the arguments alone, as in DecoderOptions.
   std::vector<Recompute> again = {};
 };
 
