@@ -255,6 +255,8 @@ def main():
     pages = out / "pages"
     documents(root, pages)
     write(pages / "site.css", (root / "cmake/docs/site.css").read_text())
+    write(pages / "search.js", (root / "cmake/docs/theme/search.js").read_text())
+    write(out / "theme/main.html", (root / "cmake/docs/theme/main.html").read_text())
     write(pages / "reference.md", reference_page(root))
     ran = {name: (command, output) for name, command, output in (one.split("=", 2) for one in arguments.ran)}
     configuration(root, out, {"TUTORIAL": {None: tutorial(root, pages, ran)},
