@@ -127,7 +127,7 @@ struct Row {
         tessera_bench::in_turns({[&] { (void)reshard<To>(x); }, by_hand,
                                  [&] { std::memcpy(to.data(), from.data(), unsign(result)); }},
                                 {0.4, 7, 301});
-    tessera_bench::note(what, {{"tessera", t[0]}, {"MPI by hand", t[1]}, {"memcpy", t[2]}});
+    tessera_bench::note(what, {{"tessera", t[0]}, {"MPI by hand", t[1]}, {"roofline", t[2]}});
     if (process == 0)
       std::printf("%-32s %8s %8s %10.2f %6.2f %10.2f %6.2f %10.2f %6.2f\n", name.c_str(),
                   tessera_bench::size_text(bytes).c_str(), tessera_bench::size_text(moved).c_str(),

@@ -52,8 +52,9 @@ template <class Make> void row(const char* name, const ProcessMesh<Line>& mesh, 
   const std::vector<double> t = tessera_bench::in_turns(
       {[&] { (void)make(); }, [&] { std::memcpy(to.data(), from.data(), unsign(result)); }, wire},
       {0.4, 7, 301});
-  tessera_bench::note(what, {{"tessera", t[0]}, {"memcpy", t[1]}, {"MPI_Sendrecv", t[2]}},
-                      {{"sent, bytes", static_cast<double>(moved)}});
+  tessera_bench::note(
+      what, {{"tessera", t[0]}, {"memcpy", t[1]}},
+      {{"sent, KiB", static_cast<double>(moved) / 1024}, {"sent by MPI_Sendrecv, us", t[2] * 1e6}});
   if (own == 0)
     std::printf("%-36s %9s %9s %10.2f %6.2f %10.2f %6.2f %10.2f\n", name,
                 tessera_bench::size_text(result).c_str(), tessera_bench::size_text(moved).c_str(),

@@ -3,8 +3,8 @@
 /// @file
 /// The 2D feed-forward layer as one writes it by hand with MPI and BLAS: row and column
 /// communicators, buffers made once, blocking collectives, one GEMM for each product, packing loops
-/// where a collective wants another order. It shares nothing with Tessera except the gelu functor,
-/// so that the two compare communication and products.
+/// where a collective wants another order. It shares nothing with Tessera except the kernel of
+/// gelu, so that the two compare communication and products.
 ///
 ///     HandwrittenLayer layer(2, 2, 2048, 512, 2048);   layer.run(x, w_in, w_out);   layer.result()
 #include <cblas.h>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <tessera/kernel/functions.hpp>
+#include <tessera/kernel/map/map.hpp>
 
 namespace tessera_bench {
 
@@ -62,10 +63,9 @@ class HandwrittenLayer {
       whole_w_in = w_in_.data();
     }
     multiply(rows_, hidden_, embed_, whole_x, whole_w_in, h_.data());
-    const tessera::fn::Gelu gelu;
-    float* h = h_.data();
-#pragma omp simd
-    for (std::size_t i = 0; i < h_.size(); ++i) h[i] = gelu(h[i]);
+    const tessera::detail::LocalMap all{
+        .extents = {rows_ * hidden_}, .strides = {{1}}, .flat = true};
+    tessera::detail::map<float>(tessera::fn::Gelu{}, all, h_.data(), h_.data());
     const float* whole_w_out = w_out;
     if (d_ > 1) {
       const long width = embed_ / d_;
