@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+from written import write_rows
+
 FIELDS = ["experts", "seed", "characters", "held_out"]
 
 
@@ -50,6 +52,11 @@ def medians(rows):
 
 def name_of(experts):
     return f"{experts} experts of H" if experts else "dense, 2H"
+
+
+def of_model(experts, losses, characters):
+    return {"model": name_of(experts), "characters": characters, "seeds": len(losses), "held out, nats a character": statistics.median(losses),
+            "between seeds": max(losses) - min(losses)}
 
 
 def draw(curves, path):
@@ -83,6 +90,7 @@ def main():
     take.add_argument("--processes", type=int, default=2)
     take.add_argument("--mpiexec", default="mpiexec.mpich")
     take.add_argument("--out", default=".", help="a folder")
+    take.add_argument("--json", help="a file that is written too, for cmake/docs/figures.py: the losses at the end")
     take.add_argument("--svg", action="store_true", help="SVG in place of PNG")
     take.add_argument("--draw", metavar="CSV", help="draw what an earlier run measured")
     asked = take.parse_args(words[:cut])
@@ -106,6 +114,11 @@ def main():
                         rows.append(row)
                         table.writerow(row)
                 print(f"{name_of(experts)}: {medians(rows)[experts][-1][1]:.3f} nats a character", flush=True)
+    if asked.json:
+        last = max(int(row["characters"]) for row in rows)
+        ends = [row for row in rows if int(row["characters"]) == last]
+        write_rows(asked.json, [of_model(experts, [float(row["held_out"]) for row in ends if int(row["experts"]) == experts], last)
+                                for experts in medians(rows)])
     draw(medians(rows), os.path.join(folder, "experts" + (".svg" if asked.svg else ".png")))
     return 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes what a script of peers has measured as Google Benchmark writes its results, for cmake/docs/figures.py."""
+"""Writes what a script has measured, times as Google Benchmark writes them or rows of any facts, for cmake/docs/figures.py."""
 import datetime
 import json
 import os
@@ -24,18 +24,28 @@ def command():
     if "--json" in words:
         at = words.index("--json")
         del words[at : at + 2]
-    return " ".join(["python3", "benchmarks/" + os.path.basename(sys.argv[0]), *words])
+    return " ".join(["python3", os.path.relpath(os.path.abspath(sys.argv[0]), pathlib.Path(__file__).resolve().parent.parent), *words])
 
 
-def write_json(path, times, peers, context=None, counted=None):
-    """`times`: {case: {way: milliseconds}}, Tessera's ways begin with its name. `context`: what a benchmark has said of itself.
-    `counted`: {case: {fact: number}}, what else stands in its row."""
+def origin(peers=(), context=None):
+    """Returns when, where, of which commit and by which command. `context`: what a benchmark has said of itself."""
     processor = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), flags=re.M)
     facts = {"date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
              "commit": said_by("git", "describe", "--always", "--dirty"), "processor": processor[1] if processor else "unknown",
              "num_cpus": os.cpu_count(), "load_avg": os.getloadavg()} | (context or {})
-    facts |= {"command": command()} | ({"peers": ", ".join(version(peer) for peer in peers)} if peers else {})
+    return facts | {"command": command()} | ({"peers": ", ".join(version(peer) for peer in peers)} if peers else {})
+
+
+def write_json(path, times, peers, context=None, counted=None):
+    """`times`: {case: {way: milliseconds}}, Tessera's ways begin with its name. `counted`: {case: {fact: number}}, what else stands in
+    its row."""
     rows = [{"name": f"{case}/{way.replace('Tessera', 'tessera')}", "real_time": took, "time_unit": "ms"} | (counted or {}).get(case, {})
             for case, ways in times.items() for way, took in ways.items()]
     with open(path, "w") as file:
-        json.dump({"context": facts, "benchmarks": rows}, file, indent=1)
+        json.dump({"context": origin(peers, context), "benchmarks": rows}, file, indent=1)
+
+
+def write_rows(path, rows, context=None):
+    """`rows`: [{column: text or number}], which figures.py shows as they are."""
+    with open(path, "w") as file:
+        json.dump({"context": origin(context=context), "rows": rows}, file, indent=1)

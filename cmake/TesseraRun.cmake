@@ -65,6 +65,17 @@ function(tessera_mpi_command result processes)
   set(${result} "${MPIEXEC_EXECUTABLE}" ${TESSERA_MPIEXEC_FLAGS} ${MPIEXEC_NUMPROC_FLAG} ${processes} ${MPIEXEC_PREFLAGS} PARENT_SCOPE)
 endfunction()
 
+# tessera_read_commit(RESULT): the commit of the sources, for what a benchmark writes.
+function(tessera_read_commit result)
+  find_package(Git QUIET)
+  set(commit unknown)
+  if(Git_FOUND)
+    execute_process(COMMAND "${GIT_EXECUTABLE}" describe --always --dirty
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  set(${result} "${commit}" PARENT_SCOPE)
+endfunction()
+
 # tessera_read_comment(RESULT FILE WORD): the text of the comment `// WORD: …` in the first lines of a source.
 # Such a comment gives the processes and arguments with which an example or a benchmark is run.
 function(tessera_read_comment result file word)

@@ -33,7 +33,7 @@ def picture(title, parts):
 def collectives(rows):
     points = {}
     for row in rows:
-        if found := re.fullmatch(r"figure 9, (all-\w+(?:-\w+)?) of 8 MiB, (\d+) cores", row["name"]):
+        if found := re.fullmatch(r"figure 9, (all-\w+(?:-\w+)?) of 8 MiB, (\d+) cores", row["of the papers"]):
             points.setdefault(found[1], []).append((int(found[2]), row["model"]))
     right, low, high = WIDTH - 130, 0.1, 4.0
     least, most = (f(c for line in points.values() for c, _ in line) for f in (min, max))
@@ -65,9 +65,9 @@ def collectives(rows):
 
 
 def experts(rows):
-    bars, paper = {}, {row["name"]: row["paper"] for row in rows}
+    bars, paper = {}, {row["of the papers"]: row["paper"] for row in rows}
     for row in rows:
-        if found := re.fullmatch(r"figure 8, (\d+) cores, (.+)", row["name"]):
+        if found := re.fullmatch(r"figure 8, (\d+) cores, (.+)", row["of the papers"]):
             bars.setdefault(int(found[1]), {})[found[2]] = row["model"]
     right, most = WIDTH - 250, max(sum(parts.values()) for parts in bars.values()) * 1.15
     scale, step = (HEIGHT - BOTTOM - TOP) / most, (right - LEFT) / len(bars)

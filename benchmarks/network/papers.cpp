@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +24,7 @@
 
 #include "nn/gshard_models.hpp"
 #include "support/weight_tables.hpp"
+#include "support/written.hpp"
 
 namespace {
 using namespace gshard;
@@ -87,29 +87,22 @@ struct Row {
 class Table {
  public:
   void add(Row row) {
-    const std::string paper = row.paper == 0 ? "" : fmt::format("{:.4g}", row.paper),
-                      off = row.paper == 0
-                                ? ""
-                                : fmt::format("{:+.0f} %", 100 * (row.model / row.paper - 1));
-    fmt::print("| {} | {:.4g} {} | {} | {} | {} |\n", row.name, row.model, row.unit, paper, off,
-               row.reason);
+    const bool printed = row.paper != 0;
+    const std::string off =
+        printed ? fmt::format("{:+.0f} %", 100 * (row.model / row.paper - 1)) : "";
+    fmt::print("| {} | {:.4g} | {} | {} | {} | {} |\n", row.name, row.model, row.unit,
+               printed ? fmt::format("{:.4g}", row.paper) : "", off, row.reason);
     std::fflush(stdout);
-    rows_.push_back(std::move(row));
-  }
-  void write(const std::string& file) const {
-    std::ofstream out(file);
-    out << fmt::format("{{\"context\": {{\"commit\": \"{}\"}}, \"rows\": [", TESSERA_BENCH_COMMIT);
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-      out << fmt::format(
-          "{}\n  {{\"name\": \"{}\", \"model\": {:.6g}, \"paper\": {:.6g}, \"unit\": \"{}\"}}",
-          i == 0 ? "" : ",", rows_[i].name, rows_[i].model, rows_[i].paper, rows_[i].unit);
-    out << "\n]}\n";
-    if (!out) throw FileError(file + " cannot be written; name a folder that there is");
+    using Fact = tessera_bench::WrittenTable::Fact;
+    written.add({{"of the papers", row.name},
+                 {"model", row.model},
+                 {"unit", row.unit},
+                 {"paper", printed ? Fact(row.paper) : Fact("")},
+                 {"difference", off},
+                 {"likely reason", row.reason}});
   }
 
- private:
-  std::vector<std::string> wanted_;
-  std::vector<Row> rows_;
+  tessera_bench::WrittenTable written;
 };
 
 /// GShard, figure 9: an all-reduce and an all-to-all of as much on each core.
@@ -312,11 +305,15 @@ int main(int argc, char** argv) {
   }
   try {
     Table table;
-    fmt::print("| | model | paper | difference | likely reason |\n|---|---|---|---|---|\n");
+    fmt::print(
+        "| | model | unit | paper | difference | likely reason |\n|---|---|---|---|---|---|\n");
     for (const auto& [name, make] : sections)
       if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end())
         make(table);
-    if (!file.empty()) table.write(file);
+    std::string command = "papers";
+    for (const std::string& name : wanted) command += " '" + name + "'";
+    if (!file.empty())
+      table.written.write(file, command, "simulated by simulate(program, network)");
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

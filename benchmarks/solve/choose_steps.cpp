@@ -15,10 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <functional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,6 +28,7 @@
 #include <tessera/tessera.hpp>
 
 #include "../../examples/support/step_models.hpp"
+#include "support/written.hpp"
 
 namespace {
 using namespace tessera;
@@ -117,24 +116,6 @@ Program step_of(const Place& place, int layers, bool alike, bool mixture) {
 }
 
 double now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-/// What cmake/docs/figures.py says of where a result is from.
-std::string context(const std::string& command) {
-  char date[32];
-  const std::time_t time = std::time(nullptr);
-  std::strftime(date, sizeof date, "%FT%TZ", std::gmtime(&time));
-  std::string processor = "unknown", line;
-  for (std::ifstream file("/proc/cpuinfo"); std::getline(file, line);)
-    if (line.starts_with("model name")) processor = line.substr(line.find(": ") + 2);
-  double load[3] = {};
-  (void)getloadavg(load, 3);
-  return fmt::format(
-      "{{\"date\": \"{}\", \"commit\": \"{}\", \"processor\": \"{}\", \"num_cpus\": {}, "
-      "\"load_avg\": [{:.2f}, {:.2f}, {:.2f}], \"compiler\": \"GNU {}\", \"turns\": \"processor "
-      "time\", \"command\": \"{}\"}}",
-      date, TESSERA_BENCH_COMMIT, processor, std::thread::hardware_concurrency(), load[0], load[1],
-      load[2], __VERSION__, command);
-}
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -207,11 +188,9 @@ int main(int argc, char** argv) {
             static_cast<double>(choice.cost) / 1e9, gap);
       }
     if (file.empty()) return;
-    std::FILE* const out = std::fopen(file.c_str(), "w");
-    if (out == nullptr) throw FileError("choose_steps: " + file + " cannot be written");
-    std::fputs(
-        ("{\"context\": " + context(command) + ",\n\"benchmarks\": [" + json + "]}\n").c_str(),
-        out);
-    std::fclose(out);
+    const std::string context =
+        tessera_bench::written_context(command, {{"turns", "processor time"}});
+    tessera_bench::write_text(file,
+                              "{\"context\": " + context + ",\n\"benchmarks\": [" + json + "]}\n");
   });
 }

@@ -3,7 +3,7 @@
 /// Solves instances of the ASPLOS 2025 / EuroSys 2025 contest on intra-operator parallelism, and
 /// prints for each the cost, the lower bound and the time beside the best that is known.
 ///
-///     solve_contest [--share 0.1] [--processor] [--steps N] asplos-2025-iopddl-A.json ...
+///     solve_contest [--share 0.1] [--processor] [--steps N] [--json FILE] iopddl-A.json ...
 ///
 /// The instances are those of github.com/google/iopddl (Apache 2.0), unpacked by gzip; nothing of
 /// them is kept here. The time limit is a share of the contest's, and counts from before the file
@@ -23,10 +23,13 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <tessera/solve/solve.hpp>
+
+#include "support/written.hpp"
 
 namespace {
 
@@ -192,6 +195,11 @@ double evaluated(const Instance& instance, const tessera::Assignment& assignment
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+std::string shortest(double number) {
+  std::ostringstream out;
+  out << number;
+  return out.str();
+}
 double processor_now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 }  // namespace
@@ -200,18 +208,24 @@ int main(int argc, char** argv) {
   double share = 0.1;
   tessera::SolveOptions options;
   std::vector<std::string> files;
+  std::string command = "solve_contest", written;
+  tessera_bench::WrittenTable table;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--share") == 0 && i + 1 < argc)
       share = std::atof(argv[++i]);
     else if (std::strcmp(argv[i], "--steps") == 0 && i + 1 < argc)
       options.steps = std::strtoull(argv[++i], nullptr, 10), share = 0;
+    else if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc)
+      written = argv[++i];
     else if (std::strcmp(argv[i], "--processor") == 0)
       options.clock = processor_now;
     else
       files.push_back(argv[i]);
   }
   if (files.empty()) {
-    std::printf("solve_contest [--share of the contest's time | --steps N] FILE.json ...\n");
+    std::printf(
+        "solve_contest [--share of the contest's time | --steps N] [--json RESULT.json] FILE.json "
+        "...\n");
     return 0;
   }
   std::printf("%-4s %12s %12s %7s  %8s %8s  %8s %8s  %s\n", "", "cost", "bound", "gap", "/ known",
@@ -242,11 +256,24 @@ int main(int argc, char** argv) {
     }
     const double bound = static_cast<double>(solution.bound);
     within += row != nullptr && solution.found() && cost <= 1.05 * row->cost;
+    using Fact = tessera_bench::WrittenTable::Fact;
+    table.add({{"instance", std::string(1, stem.empty() ? '?' : stem.back())},
+               {"seconds", options.clock != nullptr ? processor : seconds},
+               {"cost", cost},
+               {"over the best known", row == nullptr ? Fact("") : Fact(cost / row->cost)},
+               {"bound", bound},
+               {"gap, %", 100 * solution.gap()}});
     std::printf("%-4c %12.6g %12.6g %6.2f%%  %8.4f %8.4f  %8.2f %8.2f  %s\n",
                 stem.empty() ? '?' : stem.back(), cost, bound, 100 * solution.gap(),
                 row == nullptr ? 0 : cost / row->cost, row == nullptr ? 0 : bound / row->cost,
                 seconds, processor, to_string(solution).c_str());
     std::fflush(stdout);
+  }
+  if (!written.empty()) {
+    command += options.clock != nullptr ? " --processor" : "";
+    command +=
+        share > 0 ? " --share " + shortest(share) : " --steps " + std::to_string(options.steps);
+    table.write(written, command);
   }
   std::printf("%d of %zu within 5 %% of the best known cost\n", within, files.size());
 }

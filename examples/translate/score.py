@@ -16,10 +16,12 @@ import html
 import os
 import sys
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support")]
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "support"), os.path.join(HERE, "..", "..", "benchmarks")]
 import torch_file  # noqa: E402
 from fetch import default_folder  # noqa: E402
 from prepare import read_pieces, text_of  # noqa: E402
+from written import write_rows  # noqa: E402
 
 ORDERS = 6
 BETA = 2  # recall counts BETA**2 times as much as precision
@@ -168,12 +170,20 @@ def table(order, amounts, baseline, models, gained):
     return lines
 
 
+def row_of(language, characters, baseline, models):
+    """Returns a language's row of a file."""
+    own = {"its own model": round(mean(baseline[language]), 2)} if language in baseline else {}
+    return {"language": language, "characters": characters} | own | {
+        f"{model}, chrF": round(mean(found[language]), 2) for model, found in models.items() if language in found}
+
+
 def main():
     parser = argparse.ArgumentParser(description="Scores translations, a language at a time.")
     parser.add_argument("--ids", default=os.path.join(default_folder(), "ids"), help="the folder of prepare.py")
     parser.add_argument("--baseline", nargs="+", default=[], metavar="FILE", help="translations by models of one language each")
     parser.add_argument("--model", nargs="+", action="append", required=True, metavar="NAME FILE", help="a name, and translations")
     parser.add_argument("--figure", help="where to draw the gains")
+    parser.add_argument("--json", help="a file of the scores, for cmake/docs/figures.py")
     given = parser.parse_args()
     try:
         references = read_tensors(os.path.join(given.ids, "held_out.safetensors"))
@@ -188,6 +198,8 @@ def main():
              if any(language in found for found in (baseline, *models.values()))]
     gained = gains(models, baseline)
     print("\n".join(table(order, amounts, baseline, models, gained)))
+    if given.json:
+        write_rows(given.json, [row_of(language, amounts[language], baseline, models) for language in order])
     if given.figure:
         with open(given.figure, "w", encoding="utf-8") as file:
             file.write(figure(order, amounts, gained))

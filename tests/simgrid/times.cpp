@@ -4,11 +4,14 @@
 // process must send the bytes and messages of its plan, and of two rows whose simulated times
 // differ by more than a twentieth the plan must have the same one first.
 //
-//   smpirun … times fat_tree 8 1024          a mesh of n/8 x 8, matrices of 1024 x 1024
+//   smpirun … times fat_tree 8 1024             a mesh of n/8 x 8, matrices of 1024 x 1024
+//   smpirun … times fat_tree 8 1024 FILE.json   writes its rows, too, for cmake/docs/figures.py
 #include <fmt/format.h>
 #include <mpi.h>
+#include <simgrid/version.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -18,6 +21,7 @@
 #include <tessera/tessera.hpp>
 
 #include "networks.hpp"
+#include "support/written.hpp"
 
 namespace grid {
 struct data : tessera::Axis<> {};
@@ -43,6 +47,11 @@ double start_together() {
   timespec nap{0, static_cast<long>(1e9 * left)};
   smpi_nanosleep(&nap, nullptr);
   return start;
+}
+
+std::string spoken(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
 }
 
 struct Row {
@@ -73,7 +82,8 @@ Row row(const ProcessMesh<Grid>& mesh, const Network& network, std::string name,
   return made;
 }
 
-void run(Environment& env, const std::string& shape, int columns, Index n) {
+void run(Environment& env, const std::string& shape, int columns, Index n,
+         const std::string& file) {
   const auto mesh = make_mesh<Grid>(env, env.size() / columns, columns);
   const Network network = simgrid::network_of(shape, env.size());
   const auto x = full<Matrix<data, model>>(mesh, {n, n}, 1);
@@ -104,14 +114,25 @@ void run(Environment& env, const std::string& shape, int columns, Index n) {
       "simulated\n{:<24}{:>14}{:>14}{:>9}\n",
       shape, env.size(), env.size() / columns, columns, n, n, "", "SMPI, us", "plan, us", "error");
   int pairs = 0, right = 0;
+  tessera_bench::WrittenTable table;
   for (const Row& a : rows) {
     fmt::print("{:<24}{:>14.2f}{:>14.2f}{:>8.1f}%\n", a.name, 1e6 * a.simulated, 1e6 * a.planned,
                100 * (a.planned / a.simulated - 1));
+    const std::string network_name = fmt::format("{} {}", spoken(shape), env.size());
+    table.add({{"operation", a.name},
+               {network_name + ", us", 1e6 * a.simulated},
+               {"plan's error, " + network_name + ", %",
+                std::round(1e5 * (a.planned / a.simulated - 1)) / 1e3}});
     for (const Row& b : rows)
       if (a.simulated > 1.05 * b.simulated) ++pairs, right += a.planned > b.planned;
   }
   fmt::print("order: {} of {} pairs\n", right, pairs);
   if (right != pairs) throw Error("the plan has another row first");
+  if (!file.empty())
+    table.write(
+        file,
+        fmt::format("smpirun -np {} ... simgrid_times {} {} {}", env.size(), shape, columns, n),
+        "simulated by SMPI of " SIMGRID_VERSION_STRING);
 }
 
 }  // namespace
@@ -119,9 +140,11 @@ void run(Environment& env, const std::string& shape, int columns, Index n) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   return run_main(1, argv, [&](Environment& env) {
-    if (words.size() != 3)
+    if (words.size() != 3 && words.size() != 4)
       throw UsageError(
-          "say which network, how many processes along `model`, and the size of matrices");
-    run(env, words[0], std::stoi(words[1]), std::stoll(words[2]));
+          "say which network, how many processes along `model`, the size of matrices, and perhaps "
+          "a file for the rows");
+    run(env, words[0], std::stoi(words[1]), std::stoll(words[2]),
+        words.size() == 4 ? words[3] : "");
   });
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A table in a file for cmake/docs/figures.py, which shows its rows as they are; programs that
+/// Google Benchmark measures write theirs by its flags (mpi_benchmark.hpp).
+///
+///     WrittenTable table;
+///     table.add({{"network", "fat tree"}, {"SMPI, us", 32.06}});
+///     table.write("times.json", "times fat_tree", "simulated by SimGrid");
+#include <cstddef>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <iomanip>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <tessera/base/error.hpp>
+
+namespace tessera_bench {
+
+/// Returns text as JSON has it.
+inline std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+/// Returns where a result is from, as JSON: when, which commit, on which machine and by which
+/// command, and `more`; "made" there says how numbers came to be that no clock has measured, in
+/// place of the machine.
+inline std::string written_context(
+    const std::string& command, const std::vector<std::pair<std::string, std::string>>& more = {}) {
+  char date[32];
+  const std::time_t time = std::time(nullptr);
+  std::strftime(date, sizeof date, "%FT%TZ", std::gmtime(&time));
+  std::ostringstream out;
+  out << "{\"date\": \"" << date << "\", \"commit\": \"" << TESSERA_BENCH_COMMIT << "\", ";
+  for (const auto& [name, text] : more) out << quoted(name) << ": " << quoted(text) << ", ";
+  if (more.empty() || more.front().first != "made") {
+    std::string processor = "unknown";
+    std::ifstream info("/proc/cpuinfo");
+    for (std::string line; std::getline(info, line);)
+      if (line.rfind("model name", 0) == 0) processor = line.substr(line.find(": ") + 2);
+    double load[3] = {};
+    (void)getloadavg(load, 3);
+    out << "\"processor\": " << quoted(processor)
+        << ", \"num_cpus\": " << std::thread::hardware_concurrency() << ", \"load_avg\": ["
+        << load[0] << ", " << load[1] << ", " << load[2] << "], \"compiler\": \"g++ " << __VERSION__
+        << "\", ";
+  }
+  out << "\"command\": " << quoted(command) << "}";
+  return out.str();
+}
+
+/// Writes the text of a file, or throws an Error that names it.
+inline void write_text(const std::string& file, const std::string& text) {
+  std::ofstream out(file);
+  out << text << std::flush;
+  if (!out) throw tessera::FileError(file + " cannot be written; name a folder that there is");
+}
+
+class WrittenTable {
+ public:
+  using Fact = std::variant<std::string, double>;
+  using Row = std::vector<std::pair<std::string, Fact>>;  ///< columns and what stands in them
+
+  void add(Row row) { rows_.push_back(std::move(row)); }
+
+  /// Writes the rows with their context; `made`: how, where no clock has measured them.
+  void write(const std::string& file, const std::string& command,
+             const std::string& made = "") const {
+    std::vector<std::pair<std::string, std::string>> more;
+    if (!made.empty()) more.emplace_back("made", made);
+    std::ostringstream out;
+    out << std::setprecision(7) << "{\"context\": " << written_context(command, more)
+        << ",\n\"rows\": [";
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const char* between = i == 0 ? "\n {" : ",\n {";
+      for (const auto& [column, fact] : rows_[i]) {
+        out << between << quoted(column) << ": ";
+        if (const auto* text = std::get_if<std::string>(&fact))
+          out << quoted(*text);
+        else
+          out << std::get<double>(fact);
+        between = ", ";
+      }
+      out << "}";
+    }
+    out << "\n]}\n";
+    write_text(file, out.str());
+  }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+}  // namespace tessera_bench
