@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK}")
-file(COPY "${ROOT}/include" "${ROOT}/docs" "${ROOT}/benchmarks" DESTINATION "${WORK}")
+file(COPY "${ROOT}/include" "${ROOT}/docs" "${ROOT}/benchmarks" "${ROOT}/README.md" DESTINATION "${WORK}")
 # finds(SAYS FILE TEXT COMMAND…): with TEXT at the end of the copy's FILE the command fails, and says SAYS.
 function(finds says file text)
   file(APPEND "${WORK}/${file}" "${text}")
@@ -30,6 +30,8 @@ if(PYTHON)
     finds("${says}" include/tessera/op/product/dot.hpp "${silent}" ${docstrings})
   endforeach()
   finds("a table under \"Planted\" without" docs/figures.md "\n## Planted\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    "${PYTHON}" "${ROOT}/cmake/docs/figures.py" "${WORK}" --check)
+  finds("which has no such figure" docs/figures.md "\n0.5 <!-- figure: map.1 no such case/by hand -->\n"
     "${PYTHON}" "${ROOT}/cmake/docs/figures.py" "${WORK}" --check)
   finds("figures under \"Planted\" without" docs/figures.md "\n## Planted\n\nIt takes 3 ms.\n"
     "${PYTHON}" "${ROOT}/cmake/docs/figures.py" "${WORK}" --check)
