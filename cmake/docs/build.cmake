@@ -46,4 +46,13 @@ execute_process(COMMAND "${PYTHON}" "${ROOT}/cmake/docs/links.py" "${OUT}/site" 
 if(failed)
   message(FATAL_ERROR "Links of the site lead nowhere.")
 endif()
+if(BROWSER)
+  execute_process(COMMAND "${BROWSER}" --headless --no-sandbox --disable-gpu "--user-data-dir=${OUT}/browser" --virtual-time-budget=8000
+    --dump-dom "file://${OUT}/site/index.html?q=halo" OUTPUT_VARIABLE shown ERROR_QUIET TIMEOUT 120)
+  if(NOT shown MATCHES "[0-9]+ matching documents" OR NOT shown MATCHES "operators/halo.html")
+    message(FATAL_ERROR "The search of the site in its folder finds no page about halos in ${BROWSER}.")
+  endif()
+else()
+  message(STATUS "The search of the site in its folder is not tried: no Chromium is here")
+endif()
 message(STATUS "${OUT}/site/index.html")
