@@ -95,7 +95,8 @@ def cases_of(result):
 def origin(names, results, modelled=False):
     """Returns the line that says where a table is from."""
     context = results[0]["context"]
-    said = ["From " + ", ".join(f"`benchmarks/results/{name}.json`" for name in names) + f": {context['date'][:10]}, commit {context['commit']}"]
+    files = "`, `".join(f"{name}.json" for name in names)
+    said = [f"From `benchmarks/results/{files}`: {context['date'][:10]}, commit {context['commit']}"]
     if modelled or "made" in context:
         said.append(context.get("made", "modelled by the planner, nothing was run"))
     else:
