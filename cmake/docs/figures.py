@@ -156,14 +156,14 @@ def times_shown(name, result, wanted):
             modelled.add(case.startswith("modelled/"))
             beside = ", ".join(f"{other} {time_text(t)}" + (f" ({time / t:.2f})" if len(others) > 1 else "") for other, t in others.items())
             more = [number_text(facts[case][fact]) if fact in facts[case] else "" for fact in counted]
-            rows.append([(case.partition("/")[2] or case) + way[len("tessera"):], time_text(time), beside,
-                         f"{time / min(others.values()):.2f}" if others else "",
+            rows.append([(case.partition("/")[2] or case) + way[len("tessera"):], time_text(time),
+                         f"{time / min(others.values()):.2f}" if others else "", beside,
                          f"{ways['roofline'] / time:.2f}" if "roofline" in ways else "", *more])
     if not rows:
         sys.exit(f"a document wants cases {wanted} of {name}, which has none")
     if len(modelled) > 1:
         sys.exit(f"a document has one table of modelled and of measured cases of {name}")
-    head = ["case", "Tessera, modelled" if True in modelled else "Tessera", "baseline", "ratio", "of the roofline", *counted]
+    head = ["case", "Tessera, modelled" if True in modelled else "Tessera", "ratio", "baseline", "of the roofline", *counted]
     return table_of(head, rows), True in modelled
 
 
