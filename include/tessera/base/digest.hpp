@@ -23,6 +23,12 @@ constexpr std::uint64_t stirred(std::uint64_t value, std::uint64_t word) {
   return value ^ value >> 29;
 }
 
+constexpr std::uint64_t stirred(std::string_view text) {
+  std::uint64_t value = 0;
+  for (const char letter : text) value = stirred(value, static_cast<unsigned char>(letter));
+  return value;
+}
+
 /// A sum over the words, each of them mixed with a key of its place: no word waits for the product
 /// of the one before it. Two products, as in splitmix64, let the high bits of a word change all
 /// bits of what is added: else two words that exchange such bits would add the same.
@@ -41,6 +47,14 @@ class Digest {
   std::uint64_t key_ = 0x1234'5678'9ABC'DEF1u;
   std::uint64_t value_ = 0;
 };
+
+/// Returns whether two pointers to variables, none or one with a number each, are the same. Where a
+/// null pointer may be read, as g++ assumes under -fsanitize=undefined, addresses of inline
+/// variables are not compared in constants; there the numbers stand for them.
+constexpr bool same_object(const void* a, std::uint64_t a_number, const void* b,
+                           std::uint64_t b_number) {
+  return a_number == b_number && (std::is_constant_evaluated() || a == b);
+}
 
 /// Stands for a list of numbers that is too long to be kept and compared.
 struct Fingerprint {

@@ -18,10 +18,8 @@ namespace detail {
 /// The name of a kind, as plans print it.
 struct OperatorName {
   std::string_view text;
-  std::uint64_t number = 0;                                ///< in digests
-  constexpr OperatorName(const char* name) : text(name) {  // NOLINT: a text is a name
-    for (const char letter : text) number = stirred(number, static_cast<unsigned char>(letter));
-  }
+  std::uint64_t number;                                                            ///< in digests
+  constexpr OperatorName(const char* name) : text(name), number(stirred(text)) {}  // NOLINT: a name
 };
 }  // namespace detail
 
@@ -68,7 +66,9 @@ class OperatorKind {
 #define TESSERA_KIND(kind, text) static const OperatorKind kind;
   TESSERA_OPERATOR_KINDS(TESSERA_KIND)
 #undef TESSERA_KIND
-  constexpr bool operator==(const OperatorKind&) const = default;
+  constexpr bool operator==(const OperatorKind& other) const {
+    return detail::same_object(named, named->number, other.named, other.named->number);
+  }
 
   const detail::OperatorName* named;  ///< public, so that a kind may be a template's argument
 };

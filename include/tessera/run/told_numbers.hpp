@@ -143,10 +143,12 @@ template <class F> void tell_numbers(const void* function, ToldNumbers& told) {
   }
 }
 using TellNumbers = void (*)(const void* function, ToldNumbers& told);
+template <class F>
+concept TellsNumbers = NamesNumbers<F> || has_bytes<F>;
 /// Returns what tells the numbers of a function of type F, or of an element; null where it has none
 /// to tell.
 template <class F> constexpr TellNumbers numbers_of() {
-  if constexpr (NamesNumbers<F> || has_bytes<F>)
+  if constexpr (TellsNumbers<F>)
     return &tell_numbers<F>;
   else
     return nullptr;

@@ -139,7 +139,7 @@ template <class F> struct PlacedFunction {
   F f;
   Extents offset, extents;
   template <class Told> void numbers(Told& told) const {  // not where the block lies
-    if constexpr (numbers_of<F>() != nullptr) tell_numbers<F>(&f, told);
+    tell_numbers<F>(&f, told);
   }
 };
 template <class R, class F, class... T> struct IndexRunner {

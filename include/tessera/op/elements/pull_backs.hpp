@@ -173,7 +173,7 @@ template <class R, class F, class... T> struct PullBacks {
   static PullBack made(const Pull& pull, const Reads& reads) {
     using Runner = LoopRunner<To, Pull, From...>;
     if constexpr (std::is_empty_v<Pull> && std::is_default_constructible_v<Pull> &&
-                  numbers_of<Pull>() == nullptr)
+                  !TellsNumbers<Pull>)
       return pull_by<OwnedFunction>(Runner::only, reads);
     else
       return pull_by<OwnedFunction>(Runner::kernel(pull), reads);

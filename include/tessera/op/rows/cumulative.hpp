@@ -74,7 +74,7 @@ template <class F, class T, class Total = T> struct ScanRunner {
       return {};
   }
   template <class Told> void numbers(Told& told) const {
-    if constexpr (numbers_of<F>() != nullptr) tell_numbers<F>(&f, told);
+    tell_numbers<F>(&f, told);
     if constexpr (Element<Total>) told.add(identity);
   }
 };

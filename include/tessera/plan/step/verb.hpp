@@ -20,7 +20,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include <tessera/base/digest.hpp>
 #include <tessera/base/math.hpp>
+#include <tessera/base/text/type_name.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera {
@@ -48,6 +50,7 @@ namespace detail {
 /// The facts of a verb.
 struct VerbFacts {
   std::string_view name;  ///< as plans print it
+  std::uint64_t number;   ///< of the verb's type
   Operations operations = Operations::none;
   bool reads_gaps = false;   ///< its kernel takes strides for what it reads
   bool writes_gaps = false;  ///< and for what it makes
@@ -63,16 +66,20 @@ struct VerbFacts {
 class StepKind {
  public:
   constexpr StepKind() = default;
-  constexpr explicit StepKind(const detail::VerbFacts& facts) : facts_(&facts) {}
+  constexpr explicit StepKind(const detail::VerbFacts& facts)
+      : facts_(&facts), number_(facts.number) {}
   static const StepKind slice, copy, communicate, permute, diagonal, contract, reduce, map, round,
       widen, convolve;
 
   /// Returns the facts of the verb. Precondition: there is one.
   constexpr const detail::VerbFacts& verb() const { return *facts_; }
-  constexpr bool operator==(const StepKind&) const = default;
+  constexpr bool operator==(const StepKind& other) const {
+    return detail::same_object(facts_, number_, other.facts_, other.number_);
+  }
 
  private:
   const detail::VerbFacts* facts_ = nullptr;
+  std::uint64_t number_ = 0;  ///< the verb's
 };
 /// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) { return kind.verb().name; }
@@ -128,6 +135,7 @@ template <class V> void work_of_verb(const Plan&, const Step&, const Coordinates
 
 template <class V> constexpr VerbFacts made_facts() {
   VerbFacts facts{.name = V::name,
+                  .number = stirred(full_type_name<V>()),
                   .operations = V::operations,
                   .reads_gaps = V::reads_gaps,
                   .writes_gaps = V::writes_gaps,

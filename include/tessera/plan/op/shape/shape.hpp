@@ -153,7 +153,7 @@ template <class How> struct Moving : How {
  private:
   /// The number of results.
   constexpr int count() const {
-    if constexpr (How::verb == OperatorKind::slice) return this->parts.size();
+    if constexpr (requires(const How& how) { how.parts; }) return this->parts.size();
     return 1;
   }
   /// The parts that result k takes.
