@@ -68,6 +68,12 @@ struct Machine {
     return scaled(detail::saturating_mul(flops, is_complex(type) ? 4 : 1),
                   real == DType::f32 ? kiloflop_ps_f32 : kiloflop_ps_f64, 1000);
   }
+  /// Returns the price of local work: that of its operations or, where memory is slower, of reading
+  /// each operand and writing each result once, `bytes` together. Source: Williams, Waterman,
+  /// Patterson, "Roofline" (2009).
+  constexpr std::int64_t work(Index flops, Index bytes, DType type) const {
+    return max_of(compute(flops, type), copy(bytes / 2));
+  }
   constexpr bool operator==(const Machine&) const = default;
 
  private:

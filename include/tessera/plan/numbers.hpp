@@ -70,9 +70,7 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
   return verb.flops(plan, step, at);
 }
 
-/// Returns the price of a step of local work that counts operations, on the process at `at`: that
-/// of its operations or, where memory is slower, of reading each operand and writing each result
-/// once. Source: Williams, Waterman, Patterson, "Roofline" (2009).
+/// Returns the price of a step of local work that counts operations, on the process at `at`.
 constexpr std::int64_t work_price(const Plan& plan, const Step& step, const Machine& machine,
                                   const Coordinates& at) {
   if (step.kind.verb().operations == Operations::none) return 0;
@@ -84,7 +82,7 @@ constexpr std::int64_t work_price(const Plan& plan, const Step& step, const Mach
   for (const int slot : step.in) add(slot);
   for (int k = 0; k <= step.also.size(); ++k) add(step.output(k));
   const DType type = plan.slots[step.out].desc.type;
-  return max_of(machine.compute(step_flops(plan, step, at), type), machine.copy(bytes / 2));
+  return machine.work(step_flops(plan, step, at), bytes, type);
 }
 
 /// Fills in the numbers of a step of local work on the process at `at`.

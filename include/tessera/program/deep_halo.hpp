@@ -78,9 +78,10 @@ constexpr DeepHalo plan_deep_halo(const TensorDesc& x, const Halo& halo, Index s
   for (const int other : {0, mesh.processes() / 2})
     most = max_of(most, detail::deep_updates(x, halo, steps, mesh, other));
   deep.cost = detail::saturating_add(
-      deep.plan.cost, max_of(options.machine.compute(detail::saturating_mul(most, flops), x.type),
-                             options.machine.copy(detail::saturating_mul(
-                                 most, static_cast<Index>(size_of(x.type))))));
+      deep.plan.cost,
+      options.machine.work(detail::saturating_mul(most, flops),
+                           detail::saturating_mul(most, 2 * static_cast<Index>(size_of(x.type))),
+                           x.type));
   return deep;
 }
 

@@ -312,10 +312,22 @@ constexpr void number_loop(const Plan& plan, Step& step, const Coordinates& at) 
   step.scratch = n.scratch;
 }
 
-/// Returns the price of a loop's products: of their operations or, where memory is slower, of one
-/// pass over what they see.
+/// Returns the price of a loop's products.
 constexpr std::int64_t work_of_loop(const LoopNumbers& n, DType type, const Machine& machine) {
-  return max_of(machine.compute(n.flops, type), machine.copy(n.touched / 2));
+  return machine.work(n.flops, n.touched, type);
+}
+
+/// Returns the price of what travels in a loop around a ring, in which all wait for the slowest
+/// neighbours; both ways half goes to each of the two.
+constexpr std::int64_t price_of_ring(const LoopNumbers& n, const Plan& plan, const Step& step,
+                                     const Machine& machine) {
+  if (!step.loop.both_ways) return machine.transfer(n.payload, n.messages, step.level);
+  const std::int64_t travel = saturating_add(
+      machine.transfer(n.payload - n.network_payload, n.messages - n.network_messages),
+      machine.transfer(n.network_payload, n.network_messages, Level::network));
+  return plan.mesh.group_size(step.group) > 2
+             ? saturating_mul(travel / 100, machine.two_way_percent)
+             : travel;
 }
 
 /// Returns the price of what travels in a loop in which both operands do. Before each round that
@@ -349,18 +361,10 @@ constexpr std::int64_t price_of_two(const LoopTurns& turns, const Step& step, co
 constexpr std::int64_t price_loop(const Plan& plan, const Step& step, const Machine& machine) {
   const Coordinates origin(plan.mesh.rank(), 0);
   const LoopNumbers n = count_loop(plan, step, origin);
-  // Around a ring all wait for the slowest neighbours; both ways half goes to each of the two.
-  std::int64_t travel =
-      step.level != Level::network || !step.loop.both_ways
-          ? machine.transfer(n.payload, n.messages, step.level)
-          : saturating_add(
-                machine.transfer(n.payload - n.network_payload, n.messages - n.network_messages),
-                machine.transfer(n.network_payload, n.network_messages, Level::network));
   const Index rounds = max_of(1, step.rounds);
   const LoopTurns turns(plan, step, origin);
-  if (turns.of_two()) travel = price_of_two(turns, step, origin, machine);
-  if (step.loop.both_ways && plan.mesh.group_size(step.group) > 2)
-    travel = saturating_mul(travel / 100, machine.two_way_percent);
+  const std::int64_t travel = turns.of_two() ? price_of_two(turns, step, origin, machine)
+                                             : price_of_ring(n, plan, step, machine);
   const std::int64_t product = work_of_loop(n, plan.slots[step.in[0]].desc.type, machine);
   const bool hides = step.loop.kind != LoopKind::scatter || step.loop.both_ways;
   const std::int64_t later = turns.of_two() ? travel / rounds * (rounds - 1) : travel;

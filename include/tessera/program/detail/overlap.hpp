@@ -112,12 +112,12 @@ class OverlapPass {
       if (other.reader == i) return;  // what it reads is under way until then
     const ProgramEntry& e = program_.entry(i);
     const std::int64_t travels = travel(*e.plan);
-    const int reader = reader_of(i);
+    const int reader = reader_of(i), first = earliest(reader, e);
     // Where it hides behind most; of these the place nearest to the reader.
     std::int64_t found = 0, most = 0;
     int start = reader;
-    for (int j = reader - 1; j >= 0 && most < travels; --j) {
-      if ((j < i && writes_operand(j, e)) || another_ends(j, reader, e)) break;
+    for (int j = reader - 1; j >= first && most < travels; --j) {
+      if (j < i && writes_operand(j, e)) break;
       if (j == i || early_[at(j)]) continue;
       found = saturating_add(free_[at(j)], calls_[at(j)] ? 0 : found);
       if (min_of(found, travels) > most) most = min_of(found, travels), start = j;
@@ -134,18 +134,19 @@ class OverlapPass {
     early_[at(i)] = true;
     moves_.push_back({i, start, reader, hidden});
   }
-  /// Returns whether the move e, with this reader, must not start before operator j: another one
-  /// makes what it reads, and is waited for there; or another one starts later and is waited for
-  /// earlier, which then waits for both.
-  bool another_ends(int j, int reader, const ProgramEntry& e) const {
+  /// Returns the first operator before which other moves let the move e, with this reader, start:
+  /// one that makes what it reads must have been waited for, and one that is waited for earlier
+  /// must not start later, since it would wait for both.
+  int earliest(int reader, const ProgramEntry& e) const {
+    int first = 0;
     for (const Early& other : moves_) {
-      if (other.start > j && other.reader < reader) return true;
+      if (other.reader >= reader) continue;
       const ProgramEntry& made = program_.entry(other.entry);
       bool makes = e.operands.contains(made.result);
       for (const int t : made.also) makes = makes || e.operands.contains(t);
-      if (makes && other.reader == j) return true;
+      first = std::max(first, makes ? other.reader + 1 : other.start);
     }
-    return false;
+    return first;
   }
   bool writes_operand(int j, const ProgramEntry& e) const {
     for (const int t : e.operands)

@@ -31,13 +31,12 @@ struct ProductWork {
                                const Machine&) const {
     return at_once(whole, processes);
   }
-  /// Returns the price of the work on the parts, divided among processes: detail::work_price.
+  /// Returns the price of the work on the parts, divided among processes.
   constexpr std::int64_t at_once(const FactorParts& parts, Index processes) const {
     Index bytes = 0;
     for (int t = 0; t < 3; ++t) bytes = saturating_add(bytes, parts.bytes(t));
-    return max_of(
-        machine.compute(saturating_mul(2, parts.all()) / processes, rule.tensors[2].desc.type),
-        machine.copy(bytes / 2 / processes));
+    return machine.work(saturating_mul(2, parts.all()) / processes, bytes / processes,
+                        rule.tensors[2].desc.type);
   }
   constexpr std::int64_t saved(int t, const Moves& moves, const Sharding& s) const {
     const Move& move = t == 2 ? moves.list[0] : moves.list.back();

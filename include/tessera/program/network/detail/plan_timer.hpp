@@ -119,11 +119,19 @@ class PlanTimer {
   /// A step's price is divided among its kernels; one without kernels pays it at once.
   std::vector<TimedAction> actions_of(const Plan& plan, const Instructions& list) const {
     std::vector<TimedAction> actions;
-    std::vector<int> kernels(static_cast<std::size_t>(plan.steps.size()));
-    const auto kernels_of = [&](int step) -> int& {
-      return kernels[static_cast<std::size_t>(step)];
-    };
-    for (const KernelCall& kernel : list.kernels) ++kernels_of(kernel.step);
+    const auto steps = static_cast<std::size_t>(plan.steps.size());
+    std::vector<int> kernels(steps);
+    for (const KernelCall& kernel : list.kernels) ++kernels[static_cast<std::size_t>(kernel.step)];
+    std::vector<std::int64_t> each(steps);  // the price of each kernel
+    for (std::size_t s = 0; s < steps; ++s) {
+      if (kernels[s] == 0) continue;
+      const Step& step = plan.steps[static_cast<int>(s)];
+      each[s] = (step.communicates()
+                     ? work_of_loop(count_loop(plan, step, plan.mesh.coordinates(plan.process)),
+                                    plan.slots[step.in[0]].desc.type, options_.machine)
+                     : step.cost) /
+                kernels[s];
+    }
     int last = -1;  // the step without kernels whose price has been added
     const auto work = [&](std::int64_t picoseconds) {
       if (!options_.computes || picoseconds <= 0) return;
@@ -147,11 +155,7 @@ class PlanTimer {
           call(TimedAction::Kind::wait, i);
           break;
         case Action::compute:
-          work((step.communicates()
-                    ? work_of_loop(count_loop(plan, step, plan.mesh.coordinates(plan.process)),
-                                   plan.slots[step.in[0]].desc.type, options_.machine)
-                    : step.cost) /
-               kernels_of(i.step));
+          work(each[static_cast<std::size_t>(i.step)]);
           break;
         case Action::copy:
         case Action::accumulate:
@@ -160,7 +164,8 @@ class PlanTimer {
                 saturating_mul(volume(list.copies[static_cast<std::size_t>(c)].extents), size)));
           [[fallthrough]];
         default:
-          if (!step.communicates() && kernels_of(i.step) == 0 && i.step != last)
+          if (!step.communicates() && kernels[static_cast<std::size_t>(i.step)] == 0 &&
+              i.step != last)
             work(step.cost), last = i.step;
       }
     }
