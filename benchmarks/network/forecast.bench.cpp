@@ -4,17 +4,24 @@
 // calls alone (comm/fake.hpp), where nothing is sent, and the calls between take what they take on
 // a network with the links that `calibrate` has measured; the longest of the processes' medians
 // counts. Beside it what simulate(program, network) says, whose work is by rates.
-// Operators, a layer and steps of training, single precision, on n x 1 and on 1 x n processes. A
-// figure needs a core for each.
+// Operators, a layer and steps of training, single precision, on n x 1 and on 1 x n processes; and
+// a checkpoint, beside as many bytes that each process writes and flushes. A figure needs a core
+// for each.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <tessera/comm/fake.hpp>
+#include <tessera/io/checkpoint.hpp>
 #include <tessera/nn.hpp>
 #include <tessera/op/compile.hpp>
 #include <tessera/program/network/timing.hpp>
@@ -193,6 +200,54 @@ void measure(const On& real, const On& alone, const Network& network, const std:
                 name.c_str(), 1e6 * t, 1e6 * by_trace, percent(by_trace), 1e6 * by_plan,
                 percent(by_plan));
 }
+
+/// Writes and flushes bytes by the operating system's calls.
+void write_plainly(const std::string& file, const std::vector<char>& bytes) {
+  const int to = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  std::size_t written = 0;
+  while (written < bytes.size()) {
+    const ssize_t n = to < 0 ? -1 : write(to, bytes.data() + written, bytes.size() - written);
+    if (n < 0) throw FileError(file + " cannot be written; name a folder with room in TMPDIR");
+    written += static_cast<std::size_t>(n);
+  }
+  fsync(to);
+  close(to);
+}
+
+/// Writes 64 MiB as a checkpoint and, as is foretold of it, as many bytes of each process plainly,
+/// in turns.
+void measure_checkpoint(const On& mesh, const std::string& name, double seconds) {
+  const std::string place = std::filesystem::temp_directory_path() / "tessera_forecast",
+                    file = place + ".safetensors", own = place + std::to_string(mesh.process());
+  std::vector<Tensor<data, model>> tensors;
+  for (int i = 0; i < 16; ++i)
+    tensors.push_back(
+        random_normal<Tensor<data, model>>(mesh, {1024, 1024}, static_cast<std::uint64_t>(i)));
+  const std::vector<char> bytes((std::size_t{64} << 20) /
+                                static_cast<std::size_t>(mesh.shape().processes()));
+  const auto slowest = [](const auto& f) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double start = MPI_Wtime();
+    f();
+    double took = MPI_Wtime() - start;
+    MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return took;
+  };
+  std::vector<double> times, plain;
+  for (double spent = 0; times.size() < 5 || (times.size() < 201 && spent < seconds);) {
+    times.push_back(slowest([&] { write_checkpoint(mesh, file, tensors); }));
+    plain.push_back(slowest([&] { write_plainly(own, bytes); }));
+    spent += times.back() + plain.back();
+  }
+  std::filesystem::remove(own);
+  if (mesh.process() == 0) std::filesystem::remove(file);
+  const double t = median(times), foretold = median(plain);
+  tessera_bench::note("forecast/" + name, {{"tessera", t}, {"foretold", foretold}},
+                      {{"percent error", 100 * (foretold / t - 1)}});
+  if (mesh.process() == 0)
+    std::printf("%-28s %10.1f us, written plainly %10.1f us\n", name.c_str(), 1e6 * t,
+                1e6 * foretold);
+}
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -226,6 +281,8 @@ int main(int argc, char** argv) {
     for (const auto& [name, f] : cases)
       if (tessera_bench::wanted("forecast/" + name + shape))
         measure(real, alone, network, name + shape, f, seconds);
+    if (tessera_bench::wanted("forecast/checkpoint" + shape))
+      measure_checkpoint(real, "checkpoint" + shape, seconds);
   }
   return tessera_bench::finish();
 }
