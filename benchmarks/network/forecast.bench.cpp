@@ -265,7 +265,8 @@ int main(int argc, char** argv) {
     const auto alone = make_mesh<Grid>(fake_transport(n, env.world()->process()),
                                        sizes<Grid>(rows ? n : 1, rows ? 1 : n), options);
     const Network network = Network::nodes(machine, n);
-    const std::string shape = n == 1 ? "" : rows ? ", 2x1" : ", 1x2";
+    const std::string shape =
+        n == 1 ? "" : ", " + (rows ? std::to_string(n) + "x1" : "1x" + std::to_string(n));
     const std::vector<std::pair<std::string, Case>> cases{
         {"matrix product", products},
         {"thin product", thin_products},

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,23 +82,25 @@ double moved(int cores, const Extents& extents, const Sharding& from, const Shar
 
 struct Row {
   std::string name;
-  double model, paper;  ///< paper 0: it prints no number
+  double model;
+  std::optional<double> paper;  ///< none where it prints no number
   std::string unit, reason;
 };
 class Table {
  public:
   void add(Row row) {
-    const bool printed = row.paper != 0;
-    const std::string off =
-        printed ? fmt::format("{:+.0f} %", 100 * (row.model / row.paper - 1)) : "";
+    const bool printed = row.paper.has_value();
+    const std::string off = printed && *row.paper != 0
+                                ? fmt::format("{:+.0f} %", 100 * (row.model / *row.paper - 1))
+                                : "";
     fmt::print("| {} | {:.4g} | {} | {} | {} | {} |\n", row.name, row.model, row.unit,
-               printed ? fmt::format("{:.4g}", row.paper) : "", off, row.reason);
+               printed ? fmt::format("{:.4g}", *row.paper) : "", off, row.reason);
     std::fflush(stdout);
     using Fact = tessera_bench::WrittenTable::Fact;
     written.add({{"of the papers", row.name},
                  {"model", row.model},
                  {"unit", row.unit},
-                 {"paper", printed ? Fact(row.paper) : Fact("")},
+                 {"paper", printed ? Fact(*row.paper) : Fact("")},
                  {"difference", off},
                  {"likely reason", row.reason}});
   }
@@ -115,9 +118,9 @@ void collectives(Table& table) {
     last[1] = moved(cores, {n, n, (Index{2} << 20) / n}, rows, columns);
     if (cores == 16) first[0] = last[0], first[1] = last[1];
     table.add(
-        {fmt::format("figure 9, all-reduce of 8 MiB, {} cores", cores), last[0], 0, "ms", ""});
+        {fmt::format("figure 9, all-reduce of 8 MiB, {} cores", cores), last[0], {}, "ms", ""});
     table.add(
-        {fmt::format("figure 9, all-to-all of 8 MiB, {} cores", cores), last[1], 0, "ms", ""});
+        {fmt::format("figure 9, all-to-all of 8 MiB, {} cores", cores), last[1], {}, "ms", ""});
   }
   table.add({"figure 9, all-reduce, 2,048 cores over 16", last[0] / first[0], 1, "times",
              "a ring sends 2 (n - 1) / n of the data"});
@@ -152,7 +155,7 @@ Layers layers_on(Table& table, int cores) {
                           : local) += milliseconds(one.seconds - one.exposed);
   }
   const auto row = [&](const char* what, double part) {
-    table.add({fmt::format("figure 8, {} cores, {}", cores, what), part, 0, "ms", ""});
+    table.add({fmt::format("figure 8, {} cores, {}", cores, what), part, {}, "ms", ""});
   };
   row("between cores", made.moves);
   row("gate", gating);
@@ -246,7 +249,8 @@ void memory(Table& table) {
     for (const int cores : {128, 512, 2048}) {
       gib = static_cast<double>(peak_over_processes(step(cores, layers, 2048))) /
             static_cast<double>(Index{1} << 30);
-      table.add({fmt::format("figure 7, {} experts, {} layers", cores, layers), gib, 0, "GiB", ""});
+      table.add(
+          {fmt::format("figure 7, {} experts, {} layers", cores, layers), gib, {}, "GiB", ""});
       if (cores == 128) few = gib;
     }
     table.add({fmt::format("figure 7, {} layers, 2,048 experts over 128", layers), gib / few, 1,
@@ -281,9 +285,12 @@ void repetitions(Table& table) {
     const double with = times_of(program).seconds,
                  without = times_of(step(cores, one.layers, tokens)).seconds;
     const std::string name = fmt::format("section 5.1, {} layers, ", one.layers);
-    table.add({name + "layers that run again", static_cast<double>(enough), 0, "", ""});
+    table.add({name + "layers that run again", static_cast<double>(enough), {}, "", ""});
     table.add({name + "with them",
-               static_cast<double>(peak_over_processes(program)) / (Index{1} << 30), 0, "GiB", ""});
+               static_cast<double>(peak_over_processes(program)) / (Index{1} << 30),
+               {},
+               "GiB",
+               ""});
     table.add({name + "share of the step that runs again", 100 * (1 - without / with), one.paper,
                "%", one.reason});
   }
