@@ -17,14 +17,14 @@ template <class U> using Valid = typename U::template Of<bool, logical::batch, l
 /// What a file says beside the parameters; states are zero where a text has ended.
 template <class U> struct Expected {
   TokenIds<U> ids, targets;
-  Valid<U> valid;
+  Valid<U> valid, counts;  ///< where a text is, and where its loss is taken
   std::vector<Activations<U>> states;
   typename U::template Tensor<logical::batch, logical::sequence, logical::vocabulary> probabilities;
   typename U::template Tensor<> loss;
   std::optional<TokenIds<U>> kinds;
   static constexpr auto fields =
-      Fields<&Expected::ids, &Expected::targets, &Expected::valid, &Expected::states,
-             &Expected::probabilities, &Expected::loss, &Expected::kinds>{};
+      Fields<&Expected::ids, &Expected::targets, &Expected::valid, &Expected::counts,
+             &Expected::states, &Expected::probabilities, &Expected::loss, &Expected::kinds>{};
 };
 
 /// An encoder of Hugging Face: its file, and what its configuration says.
@@ -47,6 +47,10 @@ const Peer esm{"esm",
                 .input_norm = false,
                 .last_norm = true},
                {.norm_first = true, .attention = {.rotary = true}}};
+const Peer esm_masked{
+    "esm_masked",
+    esm.sizes,
+    {.norm_first = true, .attention = {.rotary = true}, .token_dropout = TokenDropout{.mask = 8}}};
 
 template <class R> struct Case {
   using U = On<R>;
@@ -62,7 +66,7 @@ template <class R> struct Case {
     read_peer(mesh, file, "", model);
     read_peer(mesh, file, "gradient.", gradient);
     expected.ids = expected.targets = zeros<TokenIds<U>>(mesh, 3, 5);
-    expected.valid = zeros<Valid<U>>(mesh, 3, 5);
+    expected.valid = expected.counts = zeros<Valid<U>>(mesh, 3, 5);
     const auto state = zeros<Activations<U>>(mesh, 3, 5, n.embed);
     expected.states.assign(static_cast<std::size_t>(n.layers) + 1, state);
     expected.probabilities = zeros<decltype(expected.probabilities)>(mesh, 3, 5, n.vocabulary);
@@ -84,7 +88,7 @@ template <class R> struct Case {
     const auto last = with_kinds(
         [&](const auto& kinds) { return encode(of, expected.ids, own, expected.valid, kinds); });
     return mean_where(cross_entropy(masked_scores(of, last, own), expected.targets),
-                      expected.valid);
+                      expected.counts);
   }
   template <class X> X ended(const X& x) const { return nn_test::ended(x, expected.valid); }
   Values gradients(const EncoderOptions& own) const {
@@ -125,7 +129,7 @@ template <class R> Distances distances(const ProcessMesh<Grid>& mesh, const Peer
 
 TEST_CASE("an encoder is Hugging Face's, in all states, probabilities and gradients") {
   std::mutex mutex;
-  for (const Peer* peer : {&bert, &esm})
+  for (const Peer* peer : {&bert, &esm, &esm_masked})
     for (const auto& [rows, columns] : meshes)
       on_mesh(rows, columns, [&, peer = peer](const ProcessMesh<Grid>& mesh) {
         for_each_rules([&]<class R>(const char* rules, std::type_identity<R>) {
@@ -160,6 +164,7 @@ TEST_CASE("what stands after a text's end changes nothing of it, to the bit") {
     };
     check(bert);
     check(esm);
+    check(esm_masked);
   });
 }
 
@@ -348,4 +353,6 @@ TEST_CASE("calls that an encoder refuses") {
                        UsageError);
   CHECK_THROWS_WITH_AS(masked_scores(model, encode(model, ids)),
                        doctest::Contains("the encoder has no head"), UsageError);
+  CHECK_THROWS_WITH_AS(encode(model, ids, {.token_dropout = TokenDropout{}}, ids),
+                       doctest::Contains("rows here hold several documents"), UsageError);
 }

@@ -10,13 +10,15 @@
 ///     auto layers = hidden_states(model, ids, {}, valid);    // of the input and after each block
 ///     auto packed = encode(model, ids, {}, documents);       // of several texts in a row (nn/documents/documents.hpp)
 ///
-/// Laws: equals Hugging Face's BertModel, RobertaModel and EsmModel (with token_dropout=False) of
-/// equal weights, to rounding; what stands at places that are not valid changes no other place;
-/// documents that share rows have the states that each has alone, to rounding; the same numbers
-/// under all rules and on every mesh, to rounding. Errors: those of the operators that it is made
-/// of.
+/// Laws: equals Hugging Face's BertModel, RobertaModel and EsmModel of equal weights, to rounding
+/// (its token_dropout=True is EncoderOptions::token_dropout); what stands at places that are not
+/// valid changes no other place; documents that share rows have the states that each has alone, to
+/// rounding; the same numbers under all rules and on every mesh, to rounding. Errors: those of the
+/// operators that it is made of.
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -24,11 +26,14 @@
 #include <tessera/grad/recompute.hpp>
 #include <tessera/nn/attention.hpp>
 #include <tessera/nn/detail/residual.hpp>
+#include <tessera/nn/detail/where_valid.hpp>
 #include <tessera/nn/embedding.hpp>
 #include <tessera/nn/feed_forward.hpp>
 #include <tessera/nn/layer_norm.hpp>
 #include <tessera/nn/positions.hpp>
 #include <tessera/op/elements/arithmetic.hpp>
+#include <tessera/op/elements/comparison.hpp>
+#include <tessera/op/reduce.hpp>
 
 namespace tessera {
 
@@ -108,6 +113,14 @@ template <class U> struct Encoder {
   }
 };
 
+/// ESM2's input: rows of masked tokens are zeros, and those of a text are multiplied by (1 - usual)
+/// over the share of its tokens that are not masked, so that a text without masks looks as one in
+/// training does. Source: Lin et al. (2022), in the code of their model.
+struct TokenDropout {
+  Index mask = 0;       ///< the masked token's id
+  double usual = 0.12;  ///< the share of masked tokens in training: eight tenths of 15 %
+};
+
 /// How an encoder runs, whatever its weights are.
 struct EncoderOptions {
   bool norm_first = false;  ///< x + layer(norm(x)), as in ESM2; else norm(x + layer(x)), as in BERT
@@ -118,6 +131,7 @@ struct EncoderOptions {
   AttentionOptions attention = {};
   /// Of which blocks a gradient keeps the arguments alone, as in DecoderOptions.
   std::vector<Recompute> again = {};
+  std::optional<TokenDropout> token_dropout = {};  ///< of texts that have rows of their own
 };
 /// Stands for texts all of whose tokens are of kind 0.
 struct OneKind {};
@@ -147,12 +161,50 @@ A encoder_block(const EncoderBlock<U>& block, const A& x, const EncoderOptions& 
   });
 }
 
+namespace fn {
+/// (1 - usual) length / kept: the factor of a text.
+template <class T> struct KeptTokens {
+  static constexpr std::string_view name = "scale of kept tokens";
+  static constexpr Slope slope = Slope::zero;
+  double usual;
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(std::int64_t kept, std::int64_t length) const {
+    return tessera::detail::from_double<T>((1 - usual) * static_cast<double>(length) /
+                                           static_cast<double>(max_of(kept, Index{1})));
+  }
+};
+}  // namespace fn
+
 namespace detail {
+/// Returns x, (batch, sequence, embed), after token dropout. Throws UsageError for documents.
+template <TypedTensor X, TypedTensor I, class V>
+X without_masked(const X& x, const I& ids, const TokenDropout& drop, const V& valid, Where where) {
+  if constexpr (by_documents<V>) {
+    throw UsageError(
+        "encode: token dropout scales a text by its share of masked tokens, and rows here hold "
+        "several documents; give each text a row of its own, or no EncoderOptions::token_dropout",
+        where);
+  } else {
+    using T = typename X::value_type;
+    const auto kept = not_equal(ids, static_cast<typename I::value_type>(drop.mask), where);
+    const auto count = [&](const auto& of) {
+      if constexpr (std::is_same_v<V, AllValid>)
+        return sum<"bs->b">(of, where);
+      else
+        return sum<"bs->b">(tessera::where(valid, of, false, where), where);
+    };
+    const auto scale =
+        map(fn::KeptTokens<T>{drop.usual}, count(kept), count(equal(ids, ids, where)), where);
+    return map<"abz,a->abz", typename X::spec>(fn::Multiply{}, where_valid(x, kept, where), scale,
+                                               where);
+  }
+}
+
 /// Returns the input of the first block, (batch, sequence, embed).
 template <class X, class U, TypedTensor I, class V, class K>
 X encoder_input(const Encoder<U>& model, const I& ids, const EncoderOptions& options,
                 const V& valid, const K& kinds, Where where) {
   X x = look_up<typename X::spec>(model.table, ids, where);
+  if (options.token_dropout) x = without_masked(x, ids, *options.token_dropout, valid, where);
   if (model.positions) x = with_positions(*model.positions, x, valid, options.first_place, where);
   if constexpr (std::is_same_v<K, OneKind>) {
     if (model.kinds)
@@ -212,10 +264,11 @@ States<U> encode(const Encoder<U>& model, const I& ids, const EncoderOptions& op
 /// Returns the states of tokens: ids is (batch, sequence), integers, the result (batch, sequence,
 /// embed); `valid`, if given, is (batch, sequence), bool, false where a text has ended: states
 /// there mean nothing, or Documents of several texts in a row; `kinds`, if given, is (batch,
-/// sequence), integers. Communication: that of the layers; of blocks that run again once more.
-/// Collective over the mesh. Throws ShapeError when the text is longer than the table of positions,
-/// UsageError for kinds without their table, and for numbers of documents without places where
-/// there is a table of positions.
+/// sequence), integers. Communication: that of the layers; of blocks that run again once more; with
+/// token dropout, where the sequence is split, two all-reduces of a number of each text. Collective
+/// over the mesh. Throws ShapeError when the text is longer than the table of positions, UsageError
+/// for kinds without their table, for numbers of documents without places where there is a table of
+/// positions, and for documents with token dropout.
 template <class U, TypedTensor I, class V = AllValid, class K = OneKind>
 auto encode(const Encoder<U>& model, const I& ids, const EncoderOptions& options = {},
             const V& valid = {}, const K& kinds = {}, Where where = Where::here()) {

@@ -6,7 +6,8 @@ which tests/nn/encoder.loopback.cpp reads.
 
 A file has an encoder's parameters by the names that examples/protein_encoder/names.py gives them; gradient.…, the gradients of the
 loss by them; and ids, valid, targets, the states of all layers, the probabilities and the loss: the mean over valid places of the
-cross-entropy of the masked scores. States at places that are not valid are zeros here.
+cross-entropy of the masked scores. States at places that are not valid are zeros here. esm_masked is esm with its token dropout:
+some of its tokens are masked, and the loss is that of these places, as Hugging Face has it.
 """
 import os
 import sys
@@ -27,9 +28,9 @@ def bert():
     return BertForMaskedLM(config), names.BERT, {"token_type_ids": torch.tensor([[0, 0, 1, 1, 1], [0, 1, 0, 0, 0], [1, 0, 0, 1, 0]])}
 
 
-def esm():
+def esm(token_dropout):
     config = EsmConfig(vocab_size=9, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=7,
-                       position_embedding_type="rotary", layer_norm_eps=1e-5, emb_layer_norm_before=False, token_dropout=False,
+                       position_embedding_type="rotary", layer_norm_eps=1e-5, emb_layer_norm_before=False, token_dropout=token_dropout,
                        pad_token_id=1, mask_token_id=8)
     return EsmForMaskedLM(config), names.ESM, {}
 
@@ -42,9 +43,12 @@ def written(name, made):
     valid = torch.arange(5) < torch.tensor(LENGTHS)[:, None]
     ids[~valid] = model.config.pad_token_id
     targets = (torch.arange(15) * 5 % n).reshape(3, 5)
-    out = model(input_ids=ids, attention_mask=valid.long(), output_hidden_states=True, **inputs)
-    losses = torch.nn.functional.cross_entropy(out.logits.flatten(0, 1), targets.flatten(), reduction="none").reshape(3, 5)
-    loss = losses[valid].mean()
+    counts = valid
+    if getattr(model.config, "token_dropout", False):
+        counts = (torch.arange(15) % 3 == 1).reshape(3, 5) & valid  # two, none and two
+        ids[counts] = model.config.mask_token_id
+    out = model(input_ids=ids, attention_mask=valid.long(), output_hidden_states=True, labels=targets.masked_fill(~counts, -100), **inputs)
+    loss = out.loss
     loss.backward()
     heads = model.config.num_attention_heads
     table = next(key for key in model.state_dict() if key.endswith("word_embeddings.weight"))
@@ -56,7 +60,7 @@ def written(name, made):
     tensors |= {"gradient." + key: x for key, x in gradients.items()}
     states = torch.stack(out.hidden_states) * valid[..., None]
     probabilities = out.logits.softmax(-1) * valid[..., None]
-    more = {"ids": ids.int(), "valid": valid, "targets": targets.int(), "loss": loss, "probabilities": probabilities}
+    more = {"ids": ids.int(), "valid": valid, "counts": counts, "targets": targets.int(), "loss": loss, "probabilities": probabilities}
     more |= {f"states.{layer}": x for layer, x in enumerate(states)}
     if "token_type_ids" in inputs:
         more["kinds"] = inputs["token_type_ids"].int()
@@ -65,4 +69,5 @@ def written(name, made):
 
 
 written("bert", bert())
-written("esm", esm())
+written("esm", esm(False))
+written("esm_masked", esm(True))
