@@ -24,48 +24,19 @@ from written import write_json
 
 LAYERS, EMBED, HEADS, HIDDEN, WORDS, BEGINS, WRITES = 6, 512, 8, 2048, 8192, 32, 64
 TEXTS = (1, 8, 32)
-PLACES, SIZE = BEGINS + WRITES, EMBED // HEADS
+PLACES = BEGINS + WRITES
 
 
 def torch_steps(seconds, threads):
     import torch
-    from torch import nn
+    from torch_layers import Transformer
     torch.set_num_threads(threads)
     torch.manual_seed(1)
 
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.second = nn.LayerNorm(EMBED), nn.LayerNorm(EMBED)
-            self.joined, self.out = nn.Linear(EMBED, 3 * EMBED, bias=False), nn.Linear(EMBED, EMBED, bias=False)
-            self.feed = nn.Sequential(nn.Linear(EMBED, HIDDEN), nn.GELU(), nn.Linear(HIDDEN, EMBED))
-
-        def forward(self, x, kept, at):
-            batch, new, _ = x.shape
-            q, k, v = self.joined(self.first(x)).view(batch, new, 3, HEADS, SIZE).permute(2, 0, 3, 1, 4)
-            kept[0][:, :, at:at + new] = k
-            kept[1][:, :, at:at + new] = v
-            heads = nn.functional.scaled_dot_product_attention(q, kept[0][:, :, :at + new], kept[1][:, :, :at + new], is_causal=new > 1)
-            x = x + self.out(heads.transpose(1, 2).reshape(batch, new, EMBED))
-            return x + self.feed(self.second(x))
-
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.table, self.places = nn.Embedding(WORDS, EMBED), nn.Parameter(0.1 * torch.randn(PLACES, EMBED))
-            self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-            self.norm, self.head = nn.LayerNorm(EMBED), nn.Linear(EMBED, WORDS)
-
-        def forward(self, ids, kept, at):
-            x = self.table(ids) + self.places[at:at + ids.shape[1]]
-            for block, own in zip(self.blocks, kept):
-                x = block(x, own, at)
-            return self.head(self.norm(x[:, -1]))
-
-    model = Model()
+    model = Transformer(WORDS, PLACES, EMBED, HEADS, HIDDEN, LAYERS)
     for texts in TEXTS:
         ids = torch.randint(0, WORDS, (texts, BEGINS))
-        kept = [[torch.zeros(texts, HEADS, PLACES, SIZE) for _ in range(2)] for _ in range(LAYERS)]
+        kept = model.kept(texts)
 
         def write():
             with torch.inference_mode():

@@ -45,33 +45,11 @@ def measure(name, step, seconds):
 def torch_steps(seconds):
     import torch
     from torch import nn
+    from torch_layers import Transformer
     torch.set_num_threads(2)
     torch.manual_seed(1)
 
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.second = nn.LayerNorm(EMBED), nn.LayerNorm(EMBED)
-            self.joined, self.out = nn.Linear(EMBED, 3 * EMBED, bias=False), nn.Linear(EMBED, EMBED, bias=False)
-            self.feed = nn.Sequential(nn.Linear(EMBED, HIDDEN), nn.GELU(), nn.Linear(HIDDEN, EMBED))
-
-        def forward(self, x):
-            q, k, v = self.joined(self.first(x)).view(BATCH, PLACES, 3, HEADS, EMBED // HEADS).permute(2, 0, 3, 1, 4)
-            heads = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(heads.transpose(1, 2).reshape(BATCH, PLACES, EMBED))
-            return x + self.feed(self.second(x))
-
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.table, self.places = nn.Embedding(WORDS, EMBED), nn.Parameter(0.1 * torch.randn(PLACES, EMBED))
-            self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
-            self.norm, self.head = nn.LayerNorm(EMBED), nn.Linear(EMBED, WORDS)
-
-        def forward(self, ids):
-            return self.head(self.norm(self.blocks(self.table(ids) + self.places)))
-
-    model = Model()
+    model = Transformer(WORDS, PLACES, EMBED, HEADS, HIDDEN, LAYERS)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     ids, following = torch.randint(0, WORDS, (2, BATCH, PLACES))
 

@@ -11,9 +11,13 @@ Times are medians of groups of calls with one synchronization at the end of each
 ratio is Tessera's time over PyTorch's. Products of float are full float in all of them, not tf32.
 """
 import argparse
+import os
 import statistics
 import sys
 import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 
 def measure(call, finish):
@@ -105,37 +109,18 @@ GROUPS, TOKENS, MODEL, EXPERTS, WIDTH, CAPACITY = 8, 2048, 1024, 8, 4096, 512
 def torch_steps(tell):
     import torch
     from torch import nn
+    from torch_layers import Transformer
     torch.manual_seed(1)
 
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.second = nn.LayerNorm(EMBED), nn.LayerNorm(EMBED)
-            self.joined, self.out = nn.Linear(EMBED, 3 * EMBED, bias=False), nn.Linear(EMBED, EMBED, bias=False)
-            self.feed = nn.Sequential(nn.Linear(EMBED, HIDDEN), nn.GELU(), nn.Linear(HIDDEN, EMBED))
-
-        def forward(self, x):
-            q, k, v = self.joined(self.first(x)).view(BATCH, SEQUENCE, 3, HEADS, EMBED // HEADS).permute(2, 0, 3, 1, 4)
-            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).reshape(BATCH, SEQUENCE, EMBED))
-            return x + self.feed(self.second(x))
-
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.table, self.places = nn.Embedding(WORDS, EMBED), nn.Parameter(0.1 * torch.randn(SEQUENCE, EMBED))
-            self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
-            self.norm, self.head = nn.LayerNorm(EMBED), nn.Linear(EMBED, WORDS)
-
+    class Model(Transformer):
         def forward(self, ids, following):
-            out = self.head(self.norm(self.blocks(self.table(ids) + self.places)))
-            return nn.functional.cross_entropy(out.flatten(0, 1), following.flatten())
+            return nn.functional.cross_entropy(super().forward(ids).flatten(0, 1), following.flatten())
 
     def finish(_):
         torch.cuda.synchronize()
     ids, following = torch.randint(0, WORDS, (2, BATCH, SEQUENCE), device="cuda")
     for how in ("eager", "compiled"):
-        model = Model().cuda()
+        model = Model(WORDS, SEQUENCE, EMBED, HEADS, HIDDEN, LAYERS).cuda()
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
         loss = torch.compile(model) if how == "compiled" else model
 
