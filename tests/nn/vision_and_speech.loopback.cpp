@@ -415,6 +415,105 @@ TEST_CASE("a Vision Transformer's blocks run again, and peaks are planned") {
   });
 }
 
+namespace {
+/// Multiples of 1/8 up to 1, where a longer tensor has the element the same; NaN where texts of 7,
+/// 5 and 3 places have ended, if they do.
+template <class T> struct Eighths {
+  bool end = false;
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    if (end && i[1] >= 7 - 2 * i[0]) return static_cast<T>(NAN);
+    const Index place = (i[0] * 7 + i[1]) * 11 + i.back();
+    return static_cast<T>(static_cast<float>(place * 5 % 17 - 8) / 8);
+  }
+};
+struct NotEnded {
+  KOKKOS_FUNCTION bool operator()(const GlobalIndex& i) const { return i[1] < 7 - 2 * i[0]; }
+};
+template <class Tree> Values doubles_of(const Tree& tree) {
+  Values values;
+  for_each_tensor([&](const auto& x) { values.push_back(to_host(cast<double>(x)).values); }, tree);
+  return values;
+}
+
+/// What a model of elements T makes of the same numbers, and its gradients.
+template <class T> Values vision_in(const ProcessMesh<Grid>& mesh) {
+  using U = Under<T, Grid, TensorParallel<data, model>>;
+  Parameters<Grid> make(mesh, 3);
+  const auto weights = VisionTransformer<U>::like(make, {.height = 4,
+                                                         .width = 4,
+                                                         .channels = 2,
+                                                         .patch = {2, 2},
+                                                         .embed = 6,
+                                                         .heads = 3,
+                                                         .hidden = 7,
+                                                         .layers = 1,
+                                                         .classes = 5});
+  const auto images = from_function<Images<U>>(mesh, {3, 4, 4, 2}, Eighths<T>{});
+  const auto made = value_and_grad<0, 1>([](const auto& w, const auto& from) {
+    const auto scores = class_scores(w, encode(w, from));
+    return std::tuple(mean(scores * scores), scores);
+  })(weights, images);
+  return doubles_of(std::tuple(std::get<1>(made.value), made.gradient));
+}
+/// Padded to `length` places; of y and the gradient by x the seven that every length has.
+template <class T> Values speech_in(const ProcessMesh<Grid>& mesh, Index length) {
+  using U = Under<T, Grid, TensorParallel<data, model>>;
+  Parameters<Grid> make(mesh, 3);
+  const auto block = ConformerBlock<U>::like(make, speech_sizes);
+  const auto x = from_function<Activations<U>>(mesh, {3, length, 6}, Eighths<T>{true});
+  const auto valid = from_function<Valid<U>>(mesh, {3, length}, NotEnded{});
+  const auto made = value_and_grad<0, 1>([&](const auto& w, const auto& from) {
+    const auto all = conformer_block(w, from, {.attention = {.rotary = true}}, valid);
+    const auto y = detail::where_valid(all.y, valid, Where{});
+    return std::tuple(sum(y * y) * static_cast<T>(0.015625f), y, all.mean, all.variance);
+  })(block, x);
+  const auto shared = [](const auto& t) { return slice<1>(t, {0}, {7}); };
+  return doubles_of(std::tuple(shared(std::get<1>(made.value)), std::get<2>(made.value),
+                               std::get<3>(made.value), std::get<0>(made.gradient),
+                               shared(std::get<1>(made.gradient))));
+}
+}  // namespace
+
+TEST_CASE("images and speech in narrow elements, and texts that are padded to other lengths") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    const Values images = vision_in<float>(mesh), speech = speech_in<float>(mesh, 7);
+    CHECK(farthest_apart(vision_in<half>(mesh), images) < 1e-2);
+    CHECK(farthest_apart(vision_in<bfloat16>(mesh), images) < 6e-2);
+    CHECK(farthest_apart(speech_in<half>(mesh, 7), speech) < 1e-2);
+    CHECK(farthest_apart(speech_in<bfloat16>(mesh, 7), speech) < 6e-2);
+    for (const Index length : {8, 13})
+      CHECK(farthest_apart(speech_in<float>(mesh, length), speech) < 1e-5);
+  });
+}
+
+TEST_CASE("a batch norm's mask that is split otherwise than x is moved once") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    using U = On<SpaceSplit<data, model>>;
+    using Other = ShardedTensor<bool, Grid, P<_, data>>;
+    Parameters<Grid> make(mesh, 3);
+    const auto norm = BatchNorm<U, logical::hidden>::like(make, 6);
+    const auto x = from_function<Activations<U>>(mesh, {3, 7, 6}, Eighths<double>{true});
+    const auto valid = from_function<Valid<U>>(mesh, {3, 7}, NotEnded{});
+    const auto other = from_function<Other>(mesh, {3, 7}, NotEnded{});
+    const auto made = [&](const auto& mask, Index* payload) {
+      Recording recording(mesh);
+      const auto run = value_and_grad<0, 1>([&](const auto& w, const auto& from) {
+        const auto all = batch_norm(w, from, mask);
+        return std::tuple(even_loss(all.y * all.y), all.y, all.mean, all.variance);
+      })(norm, x);
+      *payload = recording.take().payload_bytes();
+      return values_of(std::tuple(std::get<1>(run.value), run.gradient));
+    };
+    Index alike = 0, differently = 0;
+    CHECK(made(other, &differently) == made(valid, &alike));
+    Recording recording(mesh);
+    (void)reshard<typename Valid<U>::spec>(other);
+    const Index move = recording.take().payload_bytes();
+    CHECK(move > 0);
+    CHECK(differently == alike + move);
+  });
+}
+
 TEST_CASE("a batch norm of no valid places is zero, and calls that are refused") {
   const auto mesh = dry_mesh<Grid>(2, 2);
   using U = On<SpaceSplit<data, model>>;

@@ -28,6 +28,7 @@
 #include <tessera/op/elements/functions.hpp>
 #include <tessera/op/elements/map.hpp>
 #include <tessera/op/reduce.hpp>
+#include <tessera/op/reshard.hpp>
 #include <tessera/op/rows/normalize.hpp>
 #include <tessera/op/rows/statistics.hpp>
 #include <tessera/op/rows/variance.hpp>
@@ -126,6 +127,22 @@ X channels_normalized(const X& x, const Row& mean, const Row& inverse, const S& 
   return map<by_channel(X::rank, "*y,y,y,y,y->*y"), typename X::spec>(fn::Normalized{}, x, mean,
                                                                       inverse, scale, bias);
 }
+/// Returns the gradients of v, scale and bias; `weight` times `over_n` is the scale over the number
+/// of places, in float for half types.
+template <TypedTensor A, class Row, class S, class W>
+std::tuple<A, S, S> batch_norm_gradients(const A& dy, const A& v, const Row& centre,
+                                         const Row& inverse, const S& scale, const W& weight,
+                                         double over_n) {
+  using T = typename A::value_type;
+  static constexpr Equation to_row = last_alone(A::rank);
+  const auto by_scale =
+      sum<to_row, typename S::spec>(map<by_channel(A::rank, "*y,*y,y,y->*y"), typename A::spec>(
+          fn::ScaleGradient{}, dy, v, inverse, centre));
+  const auto by_bias = sum<to_row, typename S::spec>(widened(dy, Where{}));
+  const A by_v = map<by_channel(A::rank, "*y,*y,y,y,y,y,y->*y"), typename A::spec>(
+      fn::NormGradient{over_n}, dy, v, inverse, scale, by_scale * weight, centre, by_bias * weight);
+  return {by_v, as_elements<T>(by_scale), as_elements<T>(by_bias)};
+}
 }  // namespace detail
 
 /// Returns (x - mean) / sqrt(variance + epsilon) scale + bias, mean and variance over all
@@ -150,18 +167,10 @@ auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, double epsilon =
             v, centre, inverse, scale);
       },
       [](const auto& d, const A& v, const auto& centre, const auto& inverse, const S& scale) {
-        const A& dy = d.y;
-        const auto product = map<detail::by_channel(A::rank, "*y,*y,y,y->*y"), typename A::spec>(
-            fn::ScaleGradient{}, dy, v, inverse, centre);
-        const auto by_scale = sum<to_row, typename S::spec>(product);
-        const auto by_bias = sum<to_row, typename S::spec>(detail::widened(dy, Where{}));
-        const auto wide = detail::widened(scale, Where{});
         const Index n = v.size() / (v.extent(A::rank - 1) > 0 ? v.extent(A::rank - 1) : 1);
-        return std::tuple<A, S, S>(
-            map<detail::by_channel(A::rank, "*y,*y,y,y,y,y,y->*y"), typename A::spec>(
-                fn::NormGradient{n > 0 ? 1.0 / static_cast<double>(n) : 0}, dy, v, inverse, scale,
-                by_scale * wide, centre, by_bias * wide),
-            detail::as_elements<T>(by_scale), detail::as_elements<T>(by_bias));
+        return detail::batch_norm_gradients(d.y, v, centre, inverse, scale,
+                                            detail::widened(scale, Where{}),
+                                            n > 0 ? 1.0 / static_cast<double>(n) : 0);
       },
       where);
   return norm(x, layer.scale, layer.bias);
@@ -170,7 +179,7 @@ auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, double epsilon =
 /// Returns that of the places that are valid, whose mean and variance these are: x is (...,
 /// channels), valid (...), bool; y is 0 at all other places. Communication: also one all-reduce of
 /// the number of valid places, where they are split; where x and valid are split differently, valid
-/// is moved each time it is read. Collective over the mesh.
+/// is moved once. Collective over the mesh.
 template <class U, class Channel, TypedTensor A, TypedTensor V>
 auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, const V& valid,
                 double epsilon = 1e-5, Where where = Where::here()) {
@@ -181,9 +190,11 @@ auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, const V& valid,
   using S = typename U::template Tensor<Channel>;
   using T = typename A::value_type;
   using C = ComputeType<T>;
+  using Places = typename decltype(max<detail::without_last(A::rank)>(x))::spec;
+  using Mask = ShardedTensor<bool, typename A::mesh_type, Places>;
   static constexpr Equation to_row = detail::last_alone(A::rank);
   const auto norm = custom_gradient(
-      [epsilon](const A& v, const V& mask, const S& scale, const S& bias) {
+      [epsilon](const A& v, const Mask& mask, const S& scale, const S& bias) {
         const auto over_n = map(fn::OneOver<C>{}, sum(cast<std::int64_t>(mask)));
         const auto mean_of = [&](const auto& each) {
           return map<"y,->y">(fn::Multiply{}, sum<to_row, typename S::spec>(each), over_n);
@@ -201,21 +212,17 @@ auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, const V& valid,
             BatchNormed<A, S>{y, detail::as_elements<T>(centre), detail::as_elements<T>(variance)},
             seen, mask, centre, inverse, scale, over_n);
       },
-      [](const auto& d, const A& seen, const V& mask, const auto& centre, const auto& inverse,
+      [](const auto& d, const A& seen, const Mask& mask, const auto& centre, const auto& inverse,
          const S& scale, const auto& over_n) {
         const A dy = detail::where_valid(d.y, mask, Where{});
-        const auto by_scale = sum<to_row, typename S::spec>(
-            map<detail::by_channel(A::rank, "*y,*y,y,y->*y"), typename A::spec>(
-                fn::ScaleGradient{}, dy, seen, inverse, centre));
-        const auto by_bias = sum<to_row, typename S::spec>(detail::widened(dy, Where{}));
         const auto wide = map<"y,->y">(fn::Multiply{}, detail::widened(scale, Where{}), over_n);
-        const A by_x = map<detail::by_channel(A::rank, "*y,*y,y,y,y,y,y->*y"), typename A::spec>(
-            fn::NormGradient{1}, dy, seen, inverse, scale, by_scale * wide, centre, by_bias * wide);
-        return std::tuple(detail::where_valid(by_x, mask, Where{}), zero_gradient,
-                          detail::as_elements<T>(by_scale), detail::as_elements<T>(by_bias));
+        const auto [by_x, by_scale, by_bias] =
+            detail::batch_norm_gradients(dy, seen, centre, inverse, scale, wide, 1);
+        return std::tuple(detail::where_valid(by_x, mask, Where{}), zero_gradient, by_scale,
+                          by_bias);
       },
       where);
-  return norm(x, valid, layer.scale, layer.bias);
+  return norm(x, reshard<typename Mask::spec>(valid, where), layer.scale, layer.bias);
 }
 
 /// Returns the same by given statistics: after training. Communication: none. Collective over the
