@@ -213,6 +213,10 @@ TEST_CASE("packing loses nothing, mixes nothing, and wastes little") {
       CHECK_THROWS_WITH_AS((own.*line)(Where::here()), doctest::Contains("there are 2 rows of 5"),
                            ShapeError);
   }
+  const Packing mixed{2, 5, {{1, 2, 3, 1}, {0, 0, 5, 1}, {1, 0, 3, 2}, {1, 2, 0, 3}}};
+  CHECK_THROWS_WITH_AS(mixed.places(),
+                       doctest::Contains("documents 0 and 2 both have place 2 of row 1"),
+                       ShapeError);
   const Packing two = pack_documents({3, 2}, 5);
   CHECK_THROWS_WITH_AS(two.laid<int>({{1, 2, 3}}, 0), doctest::Contains("1 texts are given, and 2"),
                        ShapeError);

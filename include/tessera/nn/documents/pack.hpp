@@ -28,7 +28,7 @@
 namespace tessera {
 
 /// Which document lies where, in (rows, length). What goes over all places throws ShapeError for a
-/// document that does not lie in a row.
+/// document that does not lie in a row, and for two that have a place in common.
 struct Packing {
   struct Document {
     Index row = 0, first = 0, length = 0;
@@ -118,6 +118,28 @@ struct Packing {
                 " places; rows and places count from 0, numbers from 1, in int32; pack_documents "
                 "gives each document a place",
             where);
+    }
+    require_apart(where);
+  }
+  void require_apart(Where where) const {
+    std::vector<std::size_t> order;
+    for (std::size_t d = 0; d < documents.size(); ++d)
+      if (documents[d].length > 0) order.push_back(d);
+    const auto place = [&](std::size_t d) {
+      return std::pair(documents[d].row, documents[d].first);
+    };
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const Document &before = documents[order[i - 1]], &one = documents[order[i]];
+      if (before.row == one.row && before.first + before.length > one.first)
+        throw ShapeError("packing: documents " + std::to_string(std::min(order[i - 1], order[i])) +
+                             " and " + std::to_string(std::max(order[i - 1], order[i])) +
+                             " both have place " + std::to_string(one.first) + " of row " +
+                             std::to_string(one.row) +
+                             ", and a place has one token; pack_documents gives each document "
+                             "places of its own",
+                         where);
     }
   }
 };
