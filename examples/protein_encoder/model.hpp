@@ -9,10 +9,13 @@
 ///     auto model = read_model<Here>(mesh, kind);
 ///
 /// Laws: each process reads its own blocks of the weights, whichever the rules and the mesh.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/io/checkpoint.hpp>
@@ -103,6 +106,7 @@ inline Kind kind_of(const std::string& path) {
   kind.options.first_place = size("first_place");
   kind.options.attention.rotary = size("rotary") != 0;
   kind.options.epsilon = facts.number<double>("epsilon");
+  const bool drops = header.metadata.count("token_dropout") != 0 && size("token_dropout") != 0;
   Vocabulary& words = kind.vocabulary;
   for (const auto& [id, key] :
        {std::pair{&words.padding, "padding"}, std::pair{&words.unknown, "unknown"},
@@ -115,12 +119,44 @@ inline Kind kind_of(const std::string& path) {
     throw UsageError("--weights: " + path + " has " + std::to_string(words.size()) +
                      " words, and a table of " + std::to_string(kind.sizes.vocabulary) +
                      " rows; make the file again by fetch.py");
+  if (drops) kind.options.token_dropout = TokenDropout{.mask = words.mask};
   return kind;
+}
+
+/// Returns what kind_of reads, to be written beside an encoder's weights.
+inline CheckpointFacts facts_of(const Kind& kind) {
+  const EncoderSizes& n = kind.sizes;
+  const Vocabulary& words = kind.vocabulary;
+  CheckpointFacts facts{{"source", kind.source},
+                        {"epsilon", fmt::format("{}", kind.options.epsilon)}};
+  const std::pair<const char*, Index> numbers[] = {
+      {"vocabulary", n.vocabulary},
+      {"places", n.places},
+      {"kinds", n.kinds},
+      {"embed", n.embed},
+      {"heads", n.heads},
+      {"hidden", n.hidden},
+      {"layers", n.layers},
+      {"input_norm", n.input_norm},
+      {"last_norm", n.last_norm},
+      {"head", n.head},
+      {"norm_first", kind.options.norm_first},
+      {"first_place", kind.options.first_place},
+      {"rotary", kind.options.attention.rotary},
+      {"token_dropout", kind.options.token_dropout.has_value()}};
+  for (const auto& [key, number] : numbers) facts[key] = std::to_string(number);
+  for (Index id = 0; id < words.size(); ++id)
+    facts["words"] += (id > 0 ? " " : "") + words.word(id);
+  facts["padding"] = words.word(words.padding), facts["unknown"] = words.word(words.unknown);
+  facts["begin"] = words.word(words.begin), facts["end"] = words.word(words.end);
+  facts["mask"] = words.word(words.mask);
+  return facts;
 }
 
 /// Returns ESM2's architecture with such sizes: norms before layers, rotary positions, 33 words.
 /// Source: Lin et al., "Language models of protein sequences at the scale of evolution" (2022). Its
-/// scaling of the input by the number of masked letters is left out.
+/// scaling of the input by the number of masked letters is left out, as its weights are random
+/// (EncoderOptions::token_dropout has it).
 inline Kind esm2(EncoderSizes sizes) {
   Kind kind;
   kind.vocabulary = Vocabulary(

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Encoders against Hugging Face's of equal weights (tests/nn/encoder_of_hugging_face/generate.py),
-// all states, probabilities and gradients, under all rules; what padding may not change; memory.
+// all states, probabilities and gradients, under all rules; what padding may not change; memory;
+// and ESM2 in training: what is masked, what counting says, and the same losses on every mesh.
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include <tessera/op/rows/statistics.hpp>
 
 #include "../../examples/protein_encoder/results.hpp"
+#include "../../examples/train_protein_encoder/baselines.hpp"
+#include "../../examples/train_protein_encoder/trainer.hpp"
 #include "nn/packed_case.hpp"
 #include "nn/peer_files.hpp"
 
@@ -333,6 +339,105 @@ TEST_CASE("ESM2 of 15 billion parameters, on paper, is split and sends as in the
   CHECK(calls("block 42", "bsm,mgrd->bsgrd") == "all-gather over model; all-gather over data; ");
   CHECK(calls("block 42", "bsgrd,grdm->bsm") ==
         "all-gather over data; reduce-scatter over model; ");
+}
+
+TEST_CASE("letters are masked as in BERT, by the key alone, and words that are none are not") {
+  namespace train = train_protein_encoder;
+  const protein_encoder::Vocabulary words = protein_encoder::esm2({}).vocabulary;
+  const train::Texts texts =
+      train::texts_of({{"long", std::string(4000, 'W')}, {"short", "ACX"}}, words);
+  const auto rows = train::masked_rows(texts, {0, 1}, 4002, words, 5);
+  CHECK(rows.extents() == Extents{2, 4002});
+  Index masked = 0, kept = 0, other = 0;
+  for (std::size_t i = 0; i < rows.ids.size(); ++i) {
+    if (rows.targets[i] < 0) continue;
+    CHECK(rows.targets[i] == texts[i / 4002][i % 4002]);
+    (rows.ids[i] == words.mask ? masked : rows.ids[i] == rows.targets[i] ? kept : other) += 1;
+    CHECK(words.word(rows.targets[i]).size() == 1);  // neither an end nor a mask
+  }
+  const auto near = [](Index count, double expected) {  // four deviations
+    return std::fabs(static_cast<double>(count) - expected) < 4 * std::sqrt(expected);
+  };
+  CHECK(rows.counted() == masked + kept + other);
+  CHECK(near(rows.counted(), 600));
+  CHECK(near(masked, 480));
+  CHECK(near(kept, 60 + 3));  // a letter that is drawn may be the own one
+  CHECK(near(other, 60 - 3));
+  CHECK(rows.targets[4002 + 3] == -1);  // X stands for any letter
+  CHECK(rows.ids[4002 + 4] == words.end);
+  CHECK(rows.ids[4002 + 5] == words.padding);
+  CHECK(train::masked_rows(texts, {0, 1}, 4002, words, 5).ids == rows.ids);
+  CHECK(train::masked_rows(texts, {0, 1}, 4002, words, 6).ids != rows.ids);
+  const auto part = train::masked_rows(texts, {0}, 100, words, 5);
+  CHECK(part.ids.size() == 100);
+  CHECK(part.firsts[0] > 0);
+
+  // At the first place stand A, C and A; between the beginning and an A once A, and once C.
+  const train::Texts few = train::texts_of({{"", "AAC"}, {"", "CAC"}, {"", "AC"}}, words);
+  const protein_encoder::Id a = words.letter('A'), c = words.letter('C');
+  train::Baselines counts(few, words);
+  counts.add(few,
+             {1, 5, {words.begin, words.mask, a, c, words.end}, {-1, a, -1, -1, -1}, {0}, {0}});
+  const double any = 5.0 / (8 + 33);
+  CHECK(counts.losses().letters == doctest::Approx(-std::log(any)));
+  CHECK(counts.losses().places == doctest::Approx(-std::log((2 + any) / (3 + 1))));
+  CHECK(counts.losses().neighbours == doctest::Approx(-std::log((1 + any) / (2 + 1))));
+}
+
+namespace {
+/// The losses of the steps after `first` up to `last`, and that of other rows; goes on from a file
+/// if it is not the beginning, and writes it.
+template <class R>
+std::vector<double> esm2_losses(int rows, int columns, Index first, Index last,
+                                const std::string& file) {
+  namespace train = train_protein_encoder;
+  std::vector<double> all;
+  std::mutex mutex;
+  run_loopback(rows * columns, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<protein_encoder::Grid>(world, rows, columns);
+    using U = Under<double, protein_encoder::Grid, R>;
+    train::Flags flags;
+    flags.sizes = {.embed = 8, .heads = 2, .hidden = 6, .layers = 2};
+    flags.steps = 8;
+    flags.dropout = 0.1;
+    protein_encoder::Kind kind = protein_encoder::esm2(flags.sizes);
+    kind.options.token_dropout = TokenDropout{.mask = kind.vocabulary.mask};
+    train::Trainer<U> trainer(mesh, flags, kind);
+    const train::Texts texts = train::texts_of(train::made_sequences(12, 1), kind.vocabulary);
+    const auto rows_at = [&](Index i) {
+      return train::masked_rows(texts, train::random_texts(texts, 5, 1, i), 13, kind.vocabulary,
+                                static_cast<std::uint64_t>(i));
+    };
+    std::vector<double> own;
+    if (first > 0) CHECK(trainer.resume(file, "texts", 1) == first);
+    for (Index i = first + 1; i <= last; ++i)
+      own.push_back(value(trainer.step(train::Placed<U>(mesh, rows_at(i)), i)));
+    if (first == 0) trainer.save(file, last, "texts", 1);
+    own.push_back(trainer.loss_of({rows_at(100), rows_at(101)}));
+    const std::lock_guard lock(mutex);
+    all = own;
+  });
+  return all;
+}
+}  // namespace
+
+TEST_CASE("ESM2 in training has the same losses on every mesh, and where it is continued") {
+  namespace by = protein_encoder::by;
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("tessera_esm2_" + std::to_string(::getpid())))
+          .string();
+  const std::vector<double> alone = esm2_losses<by::Two>(1, 1, 0, 8, file);
+  CHECK(alone[7] < alone[0]);
+  const auto far = [&](const std::vector<double>& made) {
+    double most = made.empty() ? INFINITY : 0;
+    for (std::size_t i = 0; i < made.size(); ++i)
+      most = support::larger(most, std::fabs(made[i] - alone[alone.size() - made.size() + i]));
+    return most;
+  };
+  CHECK(far(esm2_losses<by::Sequence>(1, 2, 0, 8, file)) < 1e-10);
+  (void)esm2_losses<by::Two>(2, 2, 0, 3, file);
+  CHECK(far(esm2_losses<by::Sequence>(1, 2, 3, 8, file)) < 1e-10);
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("calls that an encoder refuses") {
