@@ -73,8 +73,12 @@ inline int cases_of(int count) {
   if (all_cases()) return count;
   return count <= 16 ? count : count / 6 < 16 ? 16 : count / 6;
 }
-/// Returns how many cases of `all` are run: `some`, or all of them if all are asked for.
-inline int cases_of(int some, int all) { return (all_cases() ? all : some) / share; }
+/// Returns how many cases of `all` are run: `some`, or all of them if all are asked for; one at
+/// least.
+inline int cases_of(int some, int all) {
+  const int count = (all_cases() ? all : some) / share;
+  return count < 1 ? 1 : count;
+}
 
 /// Returns every mesh of exactly `processes` processes with `axes` axes; sizes of 1 are among them.
 inline std::vector<MeshShape> meshes_of(int processes, int axes) {
