@@ -28,7 +28,7 @@ CODE = {a + b + c: LETTERS[16 * i + 4 * j + k] for i, a in enumerate(BASES) for 
 
 
 def translated(bases):
-    """Returns a protein's letters; None where a codon is not whole, is unknown or ends it. Gaps of an alignment are whole codons."""
+    """Returns a protein's letters; None where a codon is broken by a gap, is unknown or ends it; bases after the last whole codon are left out, is unknown or ends it. Gaps of an alignment are whole codons."""
     codons = [bases[i:i + 3] for i in range(0, len(bases) - 2, 3)]
     letters = [CODE.get(codon, "*") for codon in codons if codon != "..."]
     return None if "*" in letters else "".join(letters)

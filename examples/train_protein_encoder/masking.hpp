@@ -36,8 +36,7 @@ inline Index longest_of(const Texts& texts) {
   return static_cast<Index>(longest);
 }
 
-/// Returns sequences in each of which three letters of few follow one another, again and again: a
-/// masked one is found by the others.
+/// Returns sequences that repeat three letters, so that a masked one follows from the others.
 inline std::vector<Sequence> made_sequences(Index count, std::uint64_t seed) {
   const std::string parts[] = {"ACD", "EFG", "HIK", "LMN", "PQR", "STV"};
   std::vector<Sequence> all;

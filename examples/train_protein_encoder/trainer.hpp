@@ -8,8 +8,8 @@
 ///     Scalar<U> nats = trainer.step(Placed<U>(mesh, rows), 1);
 ///     trainer.write("antibodies.safetensors");
 ///
-/// Laws: a run that is continued goes on with the same losses, on any mesh and split in any way, to
-/// rounding.
+/// Laws: a run that is continued with the same flags goes on with the same losses, on any mesh and
+/// split in any way, to rounding.
 #include <string>
 #include <vector>
 

@@ -174,6 +174,16 @@ TEST_CASE("what stands after a text's end changes nothing of it, to the bit") {
   });
 }
 
+TEST_CASE("texts that are all valid need not say so, where masked tokens are counted too") {
+  on_mesh(1, 2, [](const ProcessMesh<Grid>& mesh) {
+    using R = SequenceSplit<data, model>;
+    const Case<R> c(mesh, esm_masked);
+    const auto all = full<Valid<On<R>>>(mesh, {3, 5}, true);
+    CHECK(farthest_apart(values_of(encode(c.model, c.expected.ids, c.options)),
+                         values_of(encode(c.model, c.expected.ids, c.options, all))) == 0);
+  });
+}
+
 TEST_CASE("blocks that run again, and attention by blocks, give an encoder's gradients") {
   on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
     const Case<TensorParallel<data, model>> c(mesh, esm);
@@ -344,8 +354,8 @@ TEST_CASE("ESM2 of 15 billion parameters, on paper, is split and sends as in the
 TEST_CASE("letters are masked as in BERT, by the key alone, and words that are none are not") {
   namespace train = train_protein_encoder;
   const protein_encoder::Vocabulary words = protein_encoder::esm2({}).vocabulary;
-  const train::Texts texts =
-      train::texts_of({{"long", std::string(4000, 'W')}, {"short", "ACX"}}, words);
+  const train::Texts texts = train::texts_of(
+      {{"long", std::string(4000, 'W')}, {"short", "AC" + std::string(200, 'X')}}, words);
   const auto rows = train::masked_rows(texts, {0, 1}, 4002, words, 5);
   CHECK(rows.extents() == Extents{2, 4002});
   Index masked = 0, kept = 0, other = 0;
@@ -363,9 +373,10 @@ TEST_CASE("letters are masked as in BERT, by the key alone, and words that are n
   CHECK(near(masked, 480));
   CHECK(near(kept, 60 + 3));  // a letter that is drawn may be the own one
   CHECK(near(other, 60 - 3));
-  CHECK(rows.targets[4002 + 3] == -1);  // X stands for any letter
-  CHECK(rows.ids[4002 + 4] == words.end);
-  CHECK(rows.ids[4002 + 5] == words.padding);
+  for (std::size_t i = 4002 + 3; i < 4002 + 203; ++i)
+    CHECK(rows.targets[i] == -1);  // X stands for any letter
+  CHECK(rows.ids[4002 + 203] == words.end);
+  CHECK(rows.ids[4002 + 204] == words.padding);
   CHECK(train::masked_rows(texts, {0, 1}, 4002, words, 5).ids == rows.ids);
   CHECK(train::masked_rows(texts, {0, 1}, 4002, words, 6).ids != rows.ids);
   const auto part = train::masked_rows(texts, {0}, 100, words, 5);

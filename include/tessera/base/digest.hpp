@@ -48,7 +48,7 @@ class Digest {
   std::uint64_t value_ = 0;
 };
 
-/// Returns whether two pointers to variables, none or one with a number each, are the same. Where a
+/// Returns whether two pointers, each null or to a variable with that number, are the same. Where a
 /// null pointer may be read, as g++ assumes under -fsanitize=undefined, addresses of inline
 /// variables are not compared in constants; there the numbers stand for them.
 constexpr bool same_object(const void* a, std::uint64_t a_number, const void* b,

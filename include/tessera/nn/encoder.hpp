@@ -113,9 +113,9 @@ template <class U> struct Encoder {
   }
 };
 
-/// ESM2's input: rows of masked tokens are zeros, and those of a text are multiplied by (1 - usual)
-/// over the share of its tokens that are not masked, so that a text without masks looks as one in
-/// training does. Source: Lin et al. (2022), in the code of their model.
+/// ESM2's input: rows of masked tokens are zeros, and the rows of a text are multiplied by (1 -
+/// usual) over the share of its tokens that are not masked, so that a text without masks looks as
+/// one in training does. Source: Lin et al. (2022), in the code of their model.
 struct TokenDropout {
   Index mask = 0;       ///< the masked token's id
   double usual = 0.12;  ///< the share of masked tokens in training: eight tenths of 15 %

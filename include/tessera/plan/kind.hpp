@@ -6,7 +6,7 @@
 ///
 ///     name_of(OperatorKind::to_root) == "to root"
 ///
-/// Laws: kinds are equal where they are made of the same name object.
+/// Laws: kinds are equal where they are made of the same name object; no two have the same text.
 #include <cstdint>
 #include <string_view>
 

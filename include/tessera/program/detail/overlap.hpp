@@ -136,7 +136,7 @@ class OverlapPass {
   }
   /// Returns the first operator before which other moves let the move e, with this reader, start:
   /// one that makes what it reads must have been waited for, and one that is waited for earlier
-  /// must not start later, since it would wait for both.
+  /// must not start later, since that wait would be for both.
   int earliest(int reader, const ProgramEntry& e) const {
     int first = 0;
     for (const Early& other : moves_) {
