@@ -49,7 +49,7 @@ endif()
 if(BROWSER)
   execute_process(COMMAND "${BROWSER}" --headless --no-sandbox --disable-gpu "--user-data-dir=${OUT}/browser" --virtual-time-budget=8000
     --dump-dom "file://${OUT}/site/index.html?q=halo" OUTPUT_VARIABLE shown ERROR_QUIET TIMEOUT 120)
-  if(NOT shown MATCHES "[0-9]+ matching documents" OR NOT shown MATCHES "operators/halo.html")
+  if(NOT shown MATCHES "[0-9]+ matching documents" OR NOT shown MATCHES "/halo.html\"[^>]*md-search-result__link")
     message(FATAL_ERROR "The search of the site in its folder finds no page about halos in ${BROWSER}.")
   endif()
 else()

@@ -17,7 +17,7 @@ commit and command, and a table. A file is one of two kinds:
   SimGrid") has no processor. Figures that were printed before a program wrote its file are rows, too, whose context says `copied`.
 
 A number before `<!-- figure: NAME CASE/WAY -->`, in README.md and docs/figures.md, is Tessera's time over that way's, or what stands in
-that row and column of a file of rows. The end of the case's name is enough.
+that row and column of a file of rows. An end of the case's name that no other has is enough.
 
 A section or a table without a file, and a file that no table shows, are errors.
 """
@@ -30,7 +30,7 @@ FACTS = ("date", "commit", "made", "processor", "num_cpus", "load_avg", "compile
          "copied", "command")
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 BLOCK = r"^(<!-- figures: ([\w.+]+)(?: ([^\n]+?))? -->)$.*?^<!-- end -->$"
-QUOTED = r"[\d.]+( <!-- figure: ([\w.]+) ([^\n]+?)/([^\n/]+?) -->)"
+QUOTED = r"-?[\d.,]+(?:e[+-]\d+)?( <!-- figure: ([\w.]+) ([^\n]+?)/([^\n/]+?) -->)"
 GOOGLE = ("family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time")
 
 
@@ -182,7 +182,10 @@ def section(root, name, wanted):
 def quoted(root, name, case, way):
     result = result_of(root, name)
     rows = {first_of(row): row for row in result["rows"]} if "rows" in result else cases_of(result)[0]
-    row = next((row for each, row in rows.items() if each.endswith(case)), {})
+    found = [row for each, row in rows.items() if each.endswith(case)]
+    if len(found) > 1:
+        sys.exit(f"a document quotes \"{case}\" from benchmarks/results/{name}.json, where {len(found)} cases end so")
+    row = found[0] if found else {}
     if way not in row:
         sys.exit(f"a document quotes \"{case}\", \"{way}\" from benchmarks/results/{name}.json, which has no such figure")
     return shown(row[way]) if "rows" in result else f"{row['tessera'] / row[way]:.2f}"
