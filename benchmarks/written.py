@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -24,7 +25,7 @@ def command():
     if "--json" in words:
         at = words.index("--json")
         del words[at : at + 2]
-    return " ".join(["python3", os.path.relpath(os.path.abspath(sys.argv[0]), pathlib.Path(__file__).resolve().parent.parent), *words])
+    return shlex.join(["python3", os.path.relpath(os.path.abspath(sys.argv[0]), pathlib.Path(__file__).resolve().parent.parent), *words])
 
 
 def origin(peers=(), context=None):

@@ -272,7 +272,8 @@ void repetitions(Table& table) {
        {Case{12, 0, ""}, Case{24, 0, ""},
         Case{36, 28,
              "two layers free the half GiB that is missing here; what XLA lacks is not told"},
-        Case{60, 34, "in float, which takes more even so; the paper's activations are bfloat16"}}) {
+        Case{60, 34,
+             "in float not even all 60 make it fit; the paper's activations are bfloat16"}}) {
     int few = 0, enough = one.layers;
     while (few < enough) {
       const int half = (few + enough) / 2;

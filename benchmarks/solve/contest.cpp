@@ -259,8 +259,9 @@ int main(int argc, char** argv) {
     using Fact = tessera_bench::WrittenTable::Fact;
     table.add({{"instance", std::string(1, stem.empty() ? '?' : stem.back())},
                {"seconds", options.clock != nullptr ? processor : seconds},
-               {"cost", cost},
-               {"over the best known", row == nullptr ? Fact("") : Fact(cost / row->cost)},
+               {"cost", solution.found() ? Fact(cost) : Fact("")},
+               {"over the best known",
+                row == nullptr || !solution.found() ? Fact("") : Fact(cost / row->cost)},
                {"bound", bound},
                {"gap, %", 100 * solution.gap()}});
     std::printf("%-4c %12.6g %12.6g %6.2f%%  %8.4f %8.4f  %8.2f %8.2f  %s\n",

@@ -97,7 +97,8 @@ inline std::string command(int argc, char** argv) {
                      "mpiexec -n " + std::to_string(processes) + " " +
                      program.substr(program.rfind('/') + 1);
   for (int i = 1; i < argc; ++i)
-    if (const std::string flag = argv[i]; flag.rfind("--benchmark_out", 0) != 0) text += " " + flag;
+    if (const std::string flag = argv[i]; flag.rfind("--benchmark_out", 0) != 0)
+      text += flag.find(' ') == std::string::npos ? " " + flag : " '" + flag + "'";
   return text;
 }
 

@@ -7,6 +7,7 @@
 ///     WrittenTable table;
 ///     table.add({{"network", "fat tree"}, {"SMPI, us", 32.06}});
 ///     table.write("times.json", "times fat_tree", "simulated by SimGrid");
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <ctime>
@@ -33,6 +34,15 @@ inline std::string quoted(const std::string& text) {
   return out + '"';
 }
 
+/// Returns the compiler's name and version.
+inline std::string compiler() {
+#ifdef __clang__
+  return __VERSION__;
+#else
+  return std::string("g++ ") + __VERSION__;
+#endif
+}
+
 /// Returns where a result is from, as JSON: when, which commit, on which machine and by which
 /// command, and `more`; "made" there says how numbers came to be that no clock has measured, in
 /// place of the machine.
@@ -53,8 +63,8 @@ inline std::string written_context(
     (void)getloadavg(load, 3);
     out << "\"processor\": " << quoted(processor)
         << ", \"num_cpus\": " << std::thread::hardware_concurrency() << ", \"load_avg\": ["
-        << load[0] << ", " << load[1] << ", " << load[2] << "], \"compiler\": \"g++ " << __VERSION__
-        << "\", ";
+        << load[0] << ", " << load[1] << ", " << load[2]
+        << "], \"compiler\": " << quoted(compiler()) << ", ";
   }
   out << "\"command\": " << quoted(command) << "}";
   return out.str();
@@ -88,8 +98,10 @@ class WrittenTable {
         out << between << quoted(column) << ": ";
         if (const auto* text = std::get_if<std::string>(&fact))
           out << quoted(*text);
+        else if (const double number = std::get<double>(fact); std::isfinite(number))
+          out << number;
         else
-          out << std::get<double>(fact);
+          out << "\"\"";  // which JSON has no number for
         between = ", ";
       }
       out << "}";
