@@ -94,7 +94,8 @@ GROUPS = {"op": "Operators", "manual": "Manual mode", "grad": "Gradients", "nn":
 
 def operators(root, pages, plans):
     """Writes a page for each header of these rooms that users call; returns their names and titles by group."""
-    made, index, unused = {}, [], set(plans)
+    made, index = {}, []
+    unused = set(plans) | set(re.findall(r'ROW\("(\w+)"', (root / "cmake/docs/plans.cpp").read_text()))
     numbers, broken = numbers_of(root), {}  # rules, by the function that an example calls
     for rule, (call, *_) in examples(root)[0].items():
         if function := re.match(r"(\w+)[<(]", call):
@@ -108,8 +109,9 @@ def operators(root, pages, plans):
             out = [f"# {title}", markdown(head), f"Header: `tessera/{path.relative_to(root / 'include/tessera')}`."
                    + next((said for sign, said in (("const CallOptions& call", calls), ("Where where", placed))
                            if any(sign in text for one in declared for text in one.texts)), "")]
-            if name in unused and room == "op":
-                unused.remove(name)
+            if room == "op":
+                unused.discard(name)
+            if room == "op" and name in plans:
                 out += ["## What it communicates", PLANS, f"```cpp\n{tensors_of(root, plans[name])}\n```",
                         table("call | communication | payload | messages | its gradients | payload", plans[name])]
             shown = set()

@@ -3,7 +3,7 @@
 /// @file
 /// Variances and standard deviations over dimensions, and means with them.
 ///
-///     auto v = variance<"bsm->bs">(x);       // ddof = 1 detail::divides by n - 1
+///     auto v = variance<"bsm->bs">(x);       // ddof = 1 divides by n - 1
 ///     auto [m, w] = mean_and_variance<"bsm->bs">(x);
 ///     DynamicTensor d = standard_deviation<float>("bsm->bs", DynamicTensor(x));
 ///
