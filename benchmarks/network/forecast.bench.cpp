@@ -225,23 +225,12 @@ void measure_checkpoint(const On& mesh, const std::string& name, double seconds)
         random_normal<Tensor<data, model>>(mesh, {1024, 1024}, static_cast<std::uint64_t>(i)));
   const std::vector<char> bytes((std::size_t{64} << 20) /
                                 static_cast<std::size_t>(mesh.shape().processes()));
-  const auto slowest = [](const auto& f) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double start = MPI_Wtime();
-    f();
-    double took = MPI_Wtime() - start;
-    MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return took;
-  };
-  std::vector<double> times, plain;
-  for (double spent = 0; times.size() < 5 || (times.size() < 201 && spent < seconds);) {
-    times.push_back(slowest([&] { write_checkpoint(mesh, file, tensors); }));
-    plain.push_back(slowest([&] { write_plainly(own, bytes); }));
-    spent += times.back() + plain.back();
-  }
+  const std::vector<double> times = tessera_bench::in_turns(
+      {[&] { write_checkpoint(mesh, file, tensors); }, [&] { write_plainly(own, bytes); }},
+      {.seconds = seconds, .least = 5, .most = 201});
   std::filesystem::remove(own);
   if (mesh.process() == 0) std::filesystem::remove(file);
-  const double t = median(times), foretold = median(plain);
+  const double t = times[0], foretold = times[1];
   tessera_bench::note("forecast/" + name, {{"tessera", t}, {"foretold", foretold}},
                       {{"percent error", 100 * (foretold / t - 1)}});
   if (mesh.process() == 0)

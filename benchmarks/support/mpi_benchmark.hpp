@@ -22,11 +22,12 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <regex>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "support/processor.hpp"
 
 extern "C" char* openblas_get_corename();
 
@@ -79,14 +80,6 @@ class Silence : public benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>&) override {}
 };
-
-/// Returns the processor's name as Linux says it.
-inline std::string processor() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(": ") + 2);
-  return "unknown";
-}
 
 /// Returns the command that was given to every process, but for the file that it writes.
 inline std::string command(int argc, char** argv) {

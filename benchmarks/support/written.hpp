@@ -21,18 +21,11 @@
 #include <vector>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text/json_text.hpp>
+
+#include "support/processor.hpp"
 
 namespace tessera_bench {
-
-/// Returns text as JSON has it.
-inline std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
 
 /// Returns the compiler's name and version.
 inline std::string compiler() {
@@ -53,20 +46,17 @@ inline std::string written_context(
   std::strftime(date, sizeof date, "%FT%TZ", std::gmtime(&time));
   std::ostringstream out;
   out << "{\"date\": \"" << date << "\", \"commit\": \"" << TESSERA_BENCH_COMMIT << "\", ";
-  for (const auto& [name, text] : more) out << quoted(name) << ": " << quoted(text) << ", ";
+  for (const auto& [name, text] : more)
+    out << tessera::detail::json_text(name) << ": " << tessera::detail::json_text(text) << ", ";
   if (more.empty() || more.front().first != "made") {
-    std::string processor = "unknown";
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);)
-      if (line.rfind("model name", 0) == 0) processor = line.substr(line.find(": ") + 2);
     double load[3] = {};
     (void)getloadavg(load, 3);
-    out << "\"processor\": " << quoted(processor)
+    out << "\"processor\": " << tessera::detail::json_text(processor())
         << ", \"num_cpus\": " << std::thread::hardware_concurrency() << ", \"load_avg\": ["
         << load[0] << ", " << load[1] << ", " << load[2]
-        << "], \"compiler\": " << quoted(compiler()) << ", ";
+        << "], \"compiler\": " << tessera::detail::json_text(compiler()) << ", ";
   }
-  out << "\"command\": " << quoted(command) << "}";
+  out << "\"command\": " << tessera::detail::json_text(command) << "}";
   return out.str();
 }
 
@@ -95,9 +85,9 @@ class WrittenTable {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const char* between = i == 0 ? "\n {" : ",\n {";
       for (const auto& [column, fact] : rows_[i]) {
-        out << between << quoted(column) << ": ";
+        out << between << tessera::detail::json_text(column) << ": ";
         if (const auto* text = std::get_if<std::string>(&fact))
-          out << quoted(*text);
+          out << tessera::detail::json_text(*text);
         else if (const double number = std::get<double>(fact); std::isfinite(number))
           out << number;
         else
