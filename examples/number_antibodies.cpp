@@ -25,7 +25,7 @@
 #include "number_antibodies/model.hpp"
 #include "number_antibodies/table.hpp"
 #include "number_antibodies/windows.hpp"
-#include "support/curve.hpp"
+#include "support/output_file.hpp"
 #include "support/progress.hpp"
 #include "support/sequences.hpp"
 #include "support/voice.hpp"

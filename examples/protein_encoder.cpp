@@ -29,7 +29,7 @@
 #include "protein_encoder/report.hpp"
 #include "protein_encoder/results.hpp"
 #include "support/by_layers.hpp"
-#include "support/curve.hpp"
+#include "support/output_file.hpp"
 #include "support/progress.hpp"
 #include "support/voice.hpp"
 

@@ -23,9 +23,11 @@
 
 #include "protein_encoder/report.hpp"
 #include "support/by_layers.hpp"
+#include "support/learning_log.hpp"
 #include "support/progress.hpp"
+#include "support/saved_run.hpp"
 #include "support/voice.hpp"
-#include "train_protein_encoder/log.hpp"
+#include "train_protein_encoder/baselines.hpp"
 #include "train_protein_encoder/trainer.hpp"
 
 namespace train_protein_encoder {
@@ -104,15 +106,17 @@ void train(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& kind, 
   Trainer<U> trainer(mesh, flags, kind);
   const std::string digest = digest_of(sets.learn);
   const Index first = flags.resume.empty() ? 0 : trainer.resume(flags.resume, digest, flags.seed);
-  if (first >= flags.steps)
-    throw UsageError("--steps: the run has taken " + std::to_string(first) + " steps and " +
-                     std::to_string(flags.steps) + " are asked for; give more");
+  support::require_steps(first, flags.steps);
   const std::vector<MaskedRows> held_out = held_out_rows(flags, sets.held_out, length, words);
   Baselines counts(sets.learn, words);
   for (const MaskedRows& rows : held_out) counts.add(sets.held_out, rows);
 
   auto step = compile([&](const Placed<U>& rows, Index i) { return trainer.step(rows, i); });
-  Log log(counts.losses());
+  const Baselines::Losses by = counts.losses();
+  support::LearningLog log({"step"});
+  log.level("letters", "letters", by.letters);
+  log.level("places", "letters at a place", by.places);
+  log.level("neighbours", "letters between two", by.neighbours);
   support::Progress progress(flags.steps - first, say.speaks);
   Index sent = 0, seen = 0;
   for (Index i = first + 1; i <= flags.steps; ++i) {
@@ -121,11 +125,12 @@ void train(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& kind, 
       seen += min_of(length, std::ssize(sets.learn[static_cast<std::size_t>(text)])) - 2;
     const Placed<U> placed(mesh, rows);
     const Index before = mesh.ledger().payload_bytes();
-    log.add(i, static_cast<double>(value(step(placed, i))));
+    log.add({static_cast<double>(i)}, static_cast<double>(value(step(placed, i))));
     sent += mesh.ledger().payload_bytes() - before;
-    progress.show(i - first, log.pace(seen));
+    progress.show(i - first, fmt::format("loss {:.3f}  {:.1f}k letters/s", log.recent_loss(),
+                                         static_cast<double>(seen) / log.seconds() / 1e3));
     if (!flags.log.empty() && i < flags.steps && i % flags.measure == 0)
-      log.measure(trainer.loss_of(held_out));
+      log.measure({trainer.loss_of(held_out)});
     if (!flags.save.empty() &&
         (i == flags.steps || (flags.save_every > 0 && i % flags.save_every == 0)))
       trainer.save(flags.save, i, digest, flags.seed);
@@ -136,14 +141,10 @@ void train(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& kind, 
     throw Error("planned and counted communication differ on a process");
   if (!flags.out.empty()) trainer.write(flags.out);
   const double loss = trainer.loss_of(held_out);
-  log.measure(loss);
-  if (!flags.log.empty() && say.speaks) {
-    support::write_text(flags.log + ".csv", log.csv());
-    support::write_text(flags.log + ".svg", log.svg());
-  }
+  log.measure({loss});
+  if (say.speaks) support::write_log(flags.log, log, "steps", "nats a masked letter");
   Index masked = 0;
   for (const MaskedRows& rows : held_out) masked += rows.counted();
-  const Baselines::Losses by = counts.losses();
   say("\nNats a letter, of {} that are to be found in {} sequences that were held out\n"
       "  {:.3f}  how often each letter stands anywhere\n"
       "  {:.3f}  how often at its place\n"
@@ -163,9 +164,7 @@ void run(Environment& env, const std::vector<std::string>& words) {
     if (!say.speaks || flags.dry) return;
     support::require_writable("--save", flags.save);
     support::require_writable("--out", flags.out);
-    if (flags.log.empty()) return;
-    support::require_writable("--log", flags.log + ".csv");
-    support::require_writable("--log", flags.log + ".svg");
+    support::require_writable_log(flags.log);
   });
   Kind kind = esm2(flags.sizes);
   kind.source = "train_protein_encoder";

@@ -113,10 +113,9 @@ void require_files(const Flags& flags, bool writes) {
   if (!writes || flags.dry) return;
   support::require_writable("--save", flags.save);
   support::require_writable("--trace", flags.trace);
-  if (flags.log.empty()) return;
-  support::require_writable("--log", flags.log + ".csv");
-  support::require_writable("--log", flags.log + ".svg");
-  if (flags.stages > 0) support::require_writable("--log", flags.log + ".schedule.svg");
+  support::require_writable_log(flags.log);
+  if (flags.stages > 0 && !flags.log.empty())
+    support::require_writable("--log", flags.log + ".schedule.svg");
 }
 
 void run(Environment& env, const std::vector<std::string>& words) {

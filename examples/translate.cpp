@@ -22,9 +22,10 @@
 #include <tessera/op/compile.hpp>
 
 #include "support/by_layers.hpp"
+#include "support/learning_log.hpp"
 #include "support/progress.hpp"
+#include "support/saved_run.hpp"
 #include "support/voice.hpp"
-#include "translate/log.hpp"
 #include "translate/trainer.hpp"
 #include "translate/translations.hpp"
 
@@ -65,15 +66,15 @@ void learn(const ProcessMesh<Grid>& mesh, const Flags& flags, const Texts& texts
            const Batches& batches, Trainer<U>& trainer, const Voice& say) {
   const std::string digest = digest_of(texts.learn);
   const Index first = flags.resume.empty() ? 0 : trainer.resume(flags.resume, digest);
-  if (first >= flags.steps)
-    throw UsageError("--steps: the run has taken " + std::to_string(first) + " steps and " +
-                     std::to_string(flags.steps) + " are asked for; give more");
+  support::require_steps(first, flags.steps);
   auto compiled = compile([&](const Placed<U>& batch, Index rows, Index number) {
     return trainer.step(batch, rows, number);
   });
   std::vector<std::string> names;
-  for (const Language& language : texts.learn.languages) names.push_back(language.name);
-  Log log(names);
+  for (const Language& language : texts.learn.languages)
+    names.push_back("held_out_" + language.name);
+  support::LearningLog log({"step", "tokens"}, std::move(names));
+  Index tokens = 0;
   support::Progress progress(flags.steps - first, say.speaks);
   for (Index i = first + 1; i <= flags.steps; ++i) {
     const Batch batch = batches.at(i);
@@ -86,11 +87,14 @@ void learn(const ProcessMesh<Grid>& mesh, const Flags& flags, const Texts& texts
           fmt::format("planned and counted communication differ on a process: {} and {} "
                       "bytes",
                       planned, sent));
-    log.add(i, batch.tokens, static_cast<double>(value(nats)));
-    progress.show(i - first, log.pace());
+    tokens += batch.tokens;
+    log.add({static_cast<double>(i), static_cast<double>(tokens)},
+            static_cast<double>(value(nats)));
+    progress.show(i - first, fmt::format("loss {:.3f}  {:.2f}k tokens/s", log.recent_loss(),
+                                         static_cast<double>(tokens) / log.seconds() / 1e3));
     const bool last = i == flags.steps;
     if (!flags.log.empty() && !last && i % flags.measure == 0)
-      log.measure(trainer.held_out(texts.held_out, std::max<Index>(1, flags.held_out / 8)));
+      log.measure(trainer.losses_of(texts.held_out, std::max<Index>(1, flags.held_out / 8)));
     if (!flags.save.empty() && (last || (flags.save_every > 0 && i % flags.save_every == 0)))
       trainer.save(flags.save, i, digest);
   }
@@ -100,18 +104,18 @@ void learn(const ProcessMesh<Grid>& mesh, const Flags& flags, const Texts& texts
     say("\nIn the last batch {:.1f} % of the choices of experts find no place\n",
         100 * trainer.dropped(batch, batches.texts(batch.length), flags.steps));
   }
-  const std::vector<double> losses = trainer.held_out(texts.held_out, flags.held_out);
-  log.measure(losses);
-  say("\n{:10} {:>10} {:>10} {:>18}\n", "language", "sentences", "characters", "held-out loss");
-  for (std::size_t l = 0; l < losses.size(); ++l) {
+  const std::vector<double> learned = trainer.losses_of(texts.learn, flags.held_out);
+  const std::vector<double> held_out = trainer.losses_of(texts.held_out, flags.held_out);
+  log.measure(held_out);
+  say("\nNats a token of what was learned from, without dropout, and of what was held out\n"
+      "{:10} {:>10} {:>10} {:>8} {:>9}\n",
+      "language", "sentences", "characters", "learned", "held out");
+  for (std::size_t l = 0; l < held_out.size(); ++l) {
     const Language& language = texts.learn.languages[l];
-    say("{:10} {:>10} {:>10} {:>6.3f} nats a token\n", language.name, language.sentences(),
-        language.characters, losses[l]);
+    say("{:10} {:>10} {:>10} {:>8.3f} {:>9.3f}\n", language.name, language.sentences(),
+        language.characters, learned[l], held_out[l]);
   }
-  if (!flags.log.empty() && say.speaks) {
-    support::write_text(flags.log + ".csv", log.csv());
-    support::write_text(flags.log + ".svg", log.svg());
-  }
+  if (say.speaks) support::write_log(flags.log, log, "tokens of English", "nats a token");
 }
 
 template <class U>
@@ -156,9 +160,7 @@ void run(Environment& env, const std::vector<std::string>& words) {
     if (!say.speaks || flags.dry) return;
     support::require_writable("--save", flags.save);
     support::require_writable("--translate", flags.translate);
-    if (flags.log.empty()) return;
-    support::require_writable("--log", flags.log + ".csv");
-    support::require_writable("--log", flags.log + ".svg");
+    support::require_writable_log(flags.log);
   });
   const Texts texts = texts_of(flags);
   const auto mesh = flags.dry ? dry_mesh<Grid>(flags.mesh.data, flags.mesh.model)

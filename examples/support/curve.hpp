@@ -8,18 +8,12 @@
 /// Laws: points whose numbers are not finite are left out; without points the picture has axes
 /// alone. The axes are marked at numbers of one digit. A curve of few points has dots.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <tessera/base/error.hpp>
 
 namespace support {
 
@@ -119,36 +113,6 @@ inline std::string curves_svg(const std::string& across, const std::string& up,
                        curves[c].name);
   }
   return svg + "</svg>\n";
-}
-
-/// Throws UsageError, which names the flag, unless a file of this name can be written: before a run
-/// that writes it at its end. A file that is there stays as it is.
-inline void require_writable(const std::string& flag, const std::string& path) {
-  if (path.empty()) return;
-  const bool there = ::access(path.c_str(), F_OK) == 0;
-  // A checkpoint is written beside the file and takes its place, so the folder must take a new one.
-  const std::string trial = there ? path + ".trial" : path;
-  std::FILE* const file = std::fopen(trial.c_str(), "ab");
-  const int error = errno;
-  if (file != nullptr) {
-    std::fclose(file);
-    std::remove(trial.c_str());
-  }
-  if (file == nullptr || (there && ::access(path.c_str(), W_OK) != 0))
-    throw tessera::UsageError(flag + ": the file " + path + " cannot be written (" +
-                              std::strerror(file == nullptr ? error : errno) +
-                              "); name one in a folder that is there and can be written, before "
-                              "the run begins");
-}
-
-/// Writes text to a file. Throws UsageError when it cannot be written.
-inline void write_text(const std::string& path, const std::string& text) {
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr)
-    throw tessera::UsageError("the file " + path + " cannot be written; name one that can be");
-  const std::size_t written = std::fwrite(text.data(), 1, text.size(), file);
-  if (std::fclose(file) != 0 || written != text.size())
-    throw tessera::UsageError("the file " + path + " cannot be written: is the disk full?");
 }
 
 }  // namespace support

@@ -22,6 +22,13 @@ namespace support {
 using tessera::CheckpointFacts, tessera::DynamicMesh, tessera::DynamicTensor, tessera::Index,
     tessera::UsageError;
 
+/// Throws UsageError where a run that has taken `first` steps has none left of `steps`.
+inline void require_steps(Index first, Index steps) {
+  if (first >= steps)
+    throw UsageError("--steps: the run has taken " + std::to_string(first) + " steps and " +
+                     std::to_string(steps) + " are asked for; give more");
+}
+
 /// A fact that a run and the one which goes on have in common.
 struct RunFact {
   std::string name, value;

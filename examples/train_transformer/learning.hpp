@@ -8,17 +8,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../support/learning_log.hpp"
 #include "../support/progress.hpp"
+#include "../support/saved_run.hpp"
 #include "../support/voice.hpp"
 #include "flags.hpp"
-#include "log.hpp"
 #include "rows.hpp"
 
 namespace train_transformer {
@@ -60,12 +60,8 @@ inline std::string sample(const Job& job, const support::Text& text, const Flags
 /// other bytes than were planned.
 inline void learn(const Job& job, const Flags& flags, const support::Text& text, const Voice& say) {
   const Sizes& n = flags.sizes;
-  if (job.first >= flags.steps)
-    throw tessera::UsageError("--steps: the run has taken " + std::to_string(job.first) +
-                              " steps and " + std::to_string(flags.steps) +
-                              " are asked for; give more");
-  Log log;
-  Pace pace(n.batch * n.context, job.gemm_seconds);
+  support::require_steps(job.first, flags.steps);
+  support::LearningLog log({"characters"});
   support::Progress progress(flags.steps - job.first, say.speaks);
   Index sent = 0;
   for (Index i = job.first + 1; i <= flags.steps; ++i) {
@@ -74,13 +70,16 @@ inline void learn(const Job& job, const Flags& flags, const support::Text& text,
     const Index before = job.payload_bytes();
     const double nats = job.step(rows, i);
     sent += job.payload_bytes() - before;
-    progress.show(i - job.first, pace.after(i - job.first, nats));
+    log.add({static_cast<double>(i * n.batch * n.context)}, nats);
+    const double each = log.seconds() / static_cast<double>(i - job.first);
+    progress.show(
+        i - job.first,
+        fmt::format("loss {:.3f}  {:.1f}k characters/s  {:.0f}% of GEMM rate", log.recent_loss(),
+                    static_cast<double>(n.batch * n.context) / each / 1e3,
+                    100 * job.gemm_seconds / each));
     const bool last = i == flags.steps;
-    if (!flags.log.empty()) {
-      const bool measures = last || i % flags.measure == 0;
-      log.add(i * n.batch * n.context, pace.seconds(), nats,
-              measures ? job.held_out(4 * n.batch) : NAN);
-    }
+    if (!flags.log.empty() && (last || i % flags.measure == 0))
+      log.measure({job.held_out(4 * n.batch)});
     if (!flags.save.empty() && (last || (flags.save_every > 0 && i % flags.save_every == 0)))
       job.save(i);
   }
@@ -89,10 +88,7 @@ inline void learn(const Job& job, const Flags& flags, const support::Text& text,
   say("\nProcess 0 sent {} bytes, planned {} x {}\n", sent, flags.steps - job.first, each);
   if (sent != each * (flags.steps - job.first))
     throw tessera::Error("planned and counted communication differ on a process");
-  if (!flags.log.empty() && say.speaks) {
-    support::write_text(flags.log + ".csv", log.csv());
-    support::write_text(flags.log + ".svg", log.svg());
-  }
+  if (say.speaks) support::write_log(flags.log, log, "characters", "nats a character");
   say("\nHeld-out loss {:.3f} nats a character (counts of characters {:.3f}, of pairs {:.3f})\n",
       job.held_out(tessera::max_int64), text.entropy(0), text.entropy(1));
   if (flags.sample == 0) return;

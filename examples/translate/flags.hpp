@@ -29,7 +29,8 @@ inline constexpr const char* usage =
   --head-dim N        elements of a head (width / heads)
   --hidden N          width of a feed-forward layer and of an expert (512)
   --experts N         in every other layer; 0: none (0)   --k N       experts of a token (1)
-  --capacity X        places of experts for a token (1.25) --balance X of the loss that balances them (0.01)
+  --capacity X        places of experts for a token; 0: as many as are chosen (1.25)
+  --balance X         weight of the loss that balances experts (0.01)
   --tokens N          of a batch, padding too (2048)      --group N   of them compete for places of experts (512); let
                       the processes that split a batch divide the number of its groups
   --temperature X     a language's share is its text to the power of 1 / X (1)
@@ -43,7 +44,8 @@ inline constexpr const char* usage =
   --resume FILE       go on from there, on any mesh, split in any way
   --log FILE          write step, tokens, seconds and losses to FILE.csv, and their curve to FILE.svg
   --measure N         steps between held-out losses in the log (200)
-  --held-out N        sentences of a language and a length that are measured at the end; on the way an eighth (256)
+  --held-out N        sentences of a language and a length that are measured at the end, of those learned from
+                      too; on the way an eighth (256)
   --translate FILE    translate as many of what is held out, for score.py
   --beams N           hypotheses; 1: the likeliest token at each place (1)
   --dry               print the plan only, for a mesh of any size, on one process
@@ -79,7 +81,7 @@ inline Flags read_flags(const std::vector<std::string>& words) {
       .count("--hidden", n.hidden)
       .whole("--experts", n.experts)
       .count("--k", n.k)
-      .positive("--capacity", n.capacity)
+      .from_zero("--capacity", n.capacity)
       .from_zero("--balance", n.balance)
       .from_zero("--dropout", n.dropout)
       .from_zero("--smoothing", n.smoothing)

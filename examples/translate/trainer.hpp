@@ -6,7 +6,7 @@
 ///
 ///     Trainer<U> trainer(mesh, flags, text);
 ///     Scalar<U> nats = trainer.step(placed, texts, 1);
-///     std::vector<double> nats_a_token = trainer.held_out(held_out, 32);   // of each language
+///     std::vector<double> nats_a_token = trainer.losses_of(held_out, 32);  // of each language
 ///
 /// Laws: a run that is continued goes on with the same losses, on any mesh and split in any way, to
 /// rounding.
@@ -39,7 +39,7 @@ template <class U> class Trainer {
 
   /// Returns the mean loss of each language, in nats a token, of at most so many sentences of each
   /// length.
-  std::vector<double> held_out(const Text& text, Index most) const {
+  std::vector<double> losses_of(const Text& text, Index most) const {
     std::vector<double> all;
     Settings plain = n_;
     plain.smoothing = 0;

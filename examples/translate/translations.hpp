@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "../support/curve.hpp"
+#include "../support/output_file.hpp"
 #include "text.hpp"
 
 namespace translation {
