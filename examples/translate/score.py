@@ -3,6 +3,7 @@
 
     python3 examples/translate/score.py --baseline de.safetensors hu.safetensors is.safetensors \\
         --model "dense" dense.safetensors --model "16 experts" experts.safetensors --figure gain.svg
+    python3 examples/translate/score.py --losses "dense" dense.csv --losses "16 experts" experts.csv --curves losses.svg
 
 A file of translations is what `translate` writes: matrices de.24.translation of subwords' numbers, whose row i translates row i of
 de.24.source of held_out.safetensors (prepare.py). A model that is given several files of one language, of runs with other seeds, has
@@ -12,6 +13,7 @@ Source: Popović 2015 (chrF), in the form of sacrebleu's chrF2 with six orders a
 """
 import argparse
 import collections
+import csv
 import html
 import os
 import sys
@@ -113,49 +115,102 @@ def step_of(width):
     return step
 
 
-def figure(order, amounts, gained):
-    """Returns a drawing (SVG): a line for each model, along the languages from much text to little, over the baselines at zero."""
-    values = [0.0] + [x for by_language in gained.values() for three in by_language.values() for x in three]
-    step = step_of(max(1.0, max(values) - min(values)))
-    low, high = (step * (min(values) // step), -step * (-max(values) // step))
-    high = max(high, low + step)
-    left, top, width, tall = 64, 24, max(420, 44 * len(order)), 300
+class Drawing:
+    """Lines in a frame (SVG): `x` and `y` give the places of values, whose least and greatest are `low` and `high`, rounded away."""
 
-    def x(i):
-        return left + width * (i + 0.5) / len(order)
+    def __init__(self, width, low, high):
+        self.step = step_of(high - low)
+        self.low, self.high = self.step * (low // self.step), -self.step * (-high // self.step)
+        self.left, self.top, self.width, self.tall = 64, 24, width, 300
+        self.lines = 0
+        self.out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.left + width + 170}" height="{self.top + self.tall + 84}" '
+                    'font-family="sans-serif" font-size="13">', '<rect width="100%" height="100%" fill="white"/>']
 
-    def y(value):
-        return top + tall * (high - value) / (high - low)
+    def y(self, value):
+        return self.top + self.tall * (self.high - value) / (self.high - self.low)
 
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 170}" height="{top + tall + 84}" font-family="sans-serif" '
-           f'font-size="13">', '<rect width="100%" height="100%" fill="white"/>']
-    for number in range(round((high - low) / step) + 1):
-        level = low + number * step
-        at_zero = abs(level) < step / 2
-        out.append(f'<path d="M{left} {y(level):.1f}h{width}" stroke="{"#000" if at_zero else "#ddd"}"/>'
-                   f'<text x="{left - 8}" y="{y(level) + 4:.1f}" text-anchor="end">{"0" if at_zero else f"{level:+.4g}"}</text>')
-    for i, language in enumerate(order):
-        out.append(f'<text x="{x(i):.1f}" y="{top + tall + 20}" text-anchor="middle">{html.escape(language)}</text>'
-                   f'<text x="{x(i):.1f}" y="{top + tall + 36}" text-anchor="middle" font-size="10" fill="#555">'
-                   f'{amounts[language] / 1e6:.2g}</text>')
-    out.append(f'<text x="{left + width / 2:.1f}" y="{top + tall + 60}" text-anchor="middle">language, and million characters to learn '
-               'from</text>')
-    out.append(f'<text transform="translate(16 {top + tall / 2:.1f}) rotate(-90)" text-anchor="middle">chrF over a model of one language'
-               '</text>')
-    for number, (model, by_language) in enumerate(gained.items()):
-        colour, sign = COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)]
-        places = [(x(i), by_language[language]) for i, language in enumerate(order) if language in by_language]
-        line = " ".join(f"{at:.1f},{y(middle):.1f}" for at, (_, middle, _) in places)
-        out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        for at, (least, middle, greatest) in places:
+    def levels(self, text):
+        for number in range(round((self.high - self.low) / self.step) + 1):
+            level = self.low + number * self.step
+            at_zero = abs(level) < self.step / 2
+            self.out.append(f'<path d="M{self.left} {self.y(level):.1f}h{self.width}" stroke="{"#000" if at_zero else "#ddd"}"/>'
+                            f'<text x="{self.left - 8}" y="{self.y(level) + 4:.1f}" text-anchor="end">'
+                            f'{"0" if at_zero else text.format(level)}</text>')
+
+    def mark(self, x, text, below=""):
+        self.out.append(f'<text x="{x:.1f}" y="{self.top + self.tall + 20}" text-anchor="middle">{html.escape(text)}</text>')
+        if below:
+            self.out.append(f'<text x="{x:.1f}" y="{self.top + self.tall + 36}" text-anchor="middle" font-size="10" fill="#555">'
+                            f'{html.escape(below)}</text>')
+
+    def axes(self, across, up):
+        self.out.append(f'<text x="{self.left + self.width / 2:.1f}" y="{self.top + self.tall + 60}" text-anchor="middle">{across}</text>')
+        self.out.append(f'<text transform="translate(16 {self.top + self.tall / 2:.1f}) rotate(-90)" text-anchor="middle">{up}</text>')
+
+    def line(self, name, places):
+        """`places`: [(x, least, value, greatest)]."""
+        colour, sign = COLOURS[self.lines % len(COLOURS)], MARKS[self.lines % len(MARKS)]
+        points = " ".join(f"{at:.1f},{self.y(middle):.1f}" for at, _, middle, _ in places)
+        self.out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        for at, least, middle, greatest in places:
             if least < greatest:
-                out.append(f'<path d="M{at:.1f} {y(least):.1f}V{y(greatest):.1f}" stroke="{colour}"/>')
-            out.append(f'<path transform="translate({at:.1f} {y(middle):.1f})" d="{sign}" fill="{colour}"/>')
-        key = top + 14 + 22 * number
-        out.append(f'<path transform="translate({left + width + 22} {key - 4})" d="{sign}" fill="{colour}"/>'
-                   f'<path d="M{left + width + 10} {key - 4}h24" stroke="{colour}" stroke-width="2"/>'
-                   f'<text x="{left + width + 42}" y="{key}">{html.escape(model)}</text>')
-    return "\n".join([*out, "</svg>", ""])
+                self.out.append(f'<path d="M{at:.1f} {self.y(least):.1f}V{self.y(greatest):.1f}" stroke="{colour}"/>')
+            self.out.append(f'<path transform="translate({at:.1f} {self.y(middle):.1f})" d="{sign}" fill="{colour}"/>')
+        key = self.top + 14 + 22 * self.lines
+        self.lines += 1
+        self.out.append(f'<path transform="translate({self.left + self.width + 22} {key - 4})" d="{sign}" fill="{colour}"/>'
+                        f'<path d="M{self.left + self.width + 10} {key - 4}h24" stroke="{colour}" stroke-width="2"/>'
+                        f'<text x="{self.left + self.width + 42}" y="{key}">{html.escape(name)}</text>')
+
+    def text(self):
+        return "\n".join([*self.out, "</svg>", ""])
+
+
+def figure(order, amounts, gained):
+    """Returns a drawing: a line for each model, along the languages from much text to little, over the baselines at zero."""
+    values = [0.0] + [x for by_language in gained.values() for three in by_language.values() for x in three]
+    drawing = Drawing(max(420, 44 * len(order)), min(values), max(*values, min(values) + 1))
+    drawing.levels("{:+.4g}")
+    places = [drawing.left + drawing.width * (i + 0.5) / len(order) for i in range(len(order))]
+    for place, language in zip(places, order, strict=True):
+        drawing.mark(place, language, f"{amounts[language] / 1e6:.2g}")
+    drawing.axes("language, and million characters to learn from", "chrF over a model of one language")
+    for model, by_language in gained.items():
+        drawing.line(model, [(place, *by_language[language]) for place, language in zip(places, order, strict=True)
+                             if language in by_language])
+    return drawing.text()
+
+
+def read_losses(path):
+    """Returns [(step, held-out loss)] of a log of `translate`, the mean of its languages. Raises FileFault where it has none."""
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = [name for name in rows[0] if name.startswith("held_out")] if rows else []
+    measured = [(int(row["step"]), mean([float(row[name]) for name in columns])) for row in rows if columns and row[columns[0]]]
+    if len(measured) < 2:
+        raise torch_file.FileFault(f"{path} has {len(measured)} held-out losses, and a curve needs two; give translate --log, and a "
+                                   "smaller --measure")
+    return measured
+
+
+def curves(losses):
+    """Returns a drawing of {model: [(step, loss)]}. The last loss of each is left out, since other sentences are measured at the end."""
+    losses = {model: some[:-1] if len(some) > 2 else some for model, some in losses.items()}
+    values = [value for some in losses.values() for _, value in some]
+    last = max(step for some in losses.values() for step, _ in some)
+    drawing = Drawing(480, min(values), max(values))
+    drawing.levels("{:.4g}")
+    apart = step_of(last)
+
+    def x(step):
+        return drawing.left + drawing.width * step / last
+
+    for number in range(int(last // apart) + 1):
+        drawing.mark(x(number * apart), f"{number * apart:g}")
+    drawing.axes("steps", "held out, nats a token, mean of the languages")
+    for model, some in losses.items():
+        drawing.line(model, [(x(step), value, value, value) for step, value in some])
+    return drawing.text()
 
 
 def table(order, amounts, baseline, models, gained):
@@ -181,11 +236,23 @@ def main():
     parser = argparse.ArgumentParser(description="Scores translations, a language at a time.")
     parser.add_argument("--ids", default=os.path.join(default_folder(), "ids"), help="the folder of prepare.py")
     parser.add_argument("--baseline", nargs="+", default=[], metavar="FILE", help="translations by models of one language each")
-    parser.add_argument("--model", nargs="+", action="append", required=True, metavar="NAME FILE", help="a name, and translations")
+    parser.add_argument("--model", nargs="+", action="append", default=[], metavar="NAME FILE", help="a name, and translations")
+    parser.add_argument("--losses", nargs=2, action="append", default=[], metavar=("NAME", "CSV"), help="a name, and the log of a run")
+    parser.add_argument("--curves", help="where to draw the held-out losses of --losses")
     parser.add_argument("--figure", help="where to draw the gains")
     parser.add_argument("--json", help="a file of the scores, for cmake/docs/figures.py")
     given = parser.parse_args()
+    if not given.model and not given.losses:
+        parser.error("there is nothing to score; give --model NAME FILE, or --losses NAME CSV with --curves")
+    if bool(given.losses) != bool(given.curves):
+        parser.error("--losses and --curves are given together: logs, and where to draw them")
     try:
+        if given.curves:
+            drawn = curves({name: read_losses(path) for name, path in given.losses})
+            with open(given.curves, "w", encoding="utf-8") as file:
+                file.write(drawn)
+        if not given.model:
+            return
         references = read_tensors(os.path.join(given.ids, "held_out.safetensors"))
         facts = torch_file.facts_of_safetensors(os.path.join(given.ids, "learn.safetensors"))
         pieces = read_pieces(os.path.join(given.ids, "english.pieces"))
