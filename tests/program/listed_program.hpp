@@ -102,6 +102,7 @@ class ListedProgram {
   Program take(int kept) {
     program.tensor_to_change(kept).last = program.size();
     program.relist(program.entries());
+    program.state_held(0);  // by tensors of its own alone
     return program;
   }
 

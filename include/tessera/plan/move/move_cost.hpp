@@ -275,7 +275,7 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
     n.copied = max_of(n.copied, other.copied);
   });
   if (move.collective == Collective::exchange)  // who receives most waits until it was packed
-    n.copied = n.send_staging + n.receive_staging;
+    n.copied = saturating_add(n.send_staging, n.receive_staging);
   const Index messages = max_of(1, n.messages);
   std::int64_t cost =
       saturating_add(machine.transfer(n.payload - n.network_payload, messages - n.network_messages),
