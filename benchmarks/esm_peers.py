@@ -221,7 +221,8 @@ def main():
                     ratio = "" if way == "Tessera" else f", {took / ways['Tessera']:.2f} of Tessera's"
                     print(f"  {way}: {took:.0f} ms, {letters / took * 1e3:.0f} letters/s{ratio}", flush=True)
     if asked.json:
-        write_json(asked.json, rows, ["torch", "transformers"] if "transformers" in asked.peers else [])
+        packages = {"esm-cpp": {"esm-cpp": asked.python}, "Hugging Face": dict.fromkeys(("torch", "transformers"), sys.executable)}
+        write_json(asked.json, rows, {name: python for peer in asked.peers for name, python in packages[peer].items()})
 
 
 if __name__ == "__main__":

@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 
-def said_by(*command):
-    done = subprocess.run(command, capture_output=True, text=True, cwd=pathlib.Path(__file__).parent)
+def said_by(*command, folder=None):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def version(peer):
-    return f"{peer} {said_by(sys.executable, '-c', f'import {peer}; print({peer}.__version__)')}"
+def version(peer, python):
+    return f"{peer} {said_by(python, '-c', f'from importlib.metadata import version; print(version({peer!r}))')}"
 
 
 def command():
@@ -29,12 +29,14 @@ def command():
 
 
 def origin(peers=(), context=None):
-    """Returns when, where, of which commit and by which command. `context`: what a benchmark has said of itself."""
+    """Returns when, where, of which commit and by which command. `peers`: packages that this Python has, or {package: the Python that has
+    it}. `context`: what a benchmark has said of itself."""
     processor = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), flags=re.M)
     facts = {"date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-             "commit": said_by("git", "describe", "--always", "--dirty"), "processor": processor[1] if processor else "unknown",
-             "num_cpus": os.cpu_count(), "load_avg": os.getloadavg()} | (context or {})
-    return facts | {"command": command()} | ({"peers": ", ".join(version(peer) for peer in peers)} if peers else {})
+             "commit": said_by("git", "describe", "--always", "--dirty", folder=pathlib.Path(__file__).parent),
+             "processor": processor[1] if processor else "unknown", "num_cpus": os.cpu_count(), "load_avg": os.getloadavg()} | (context or {})
+    pythons = peers if isinstance(peers, dict) else dict.fromkeys(peers, sys.executable)
+    return facts | {"command": command()} | ({"peers": ", ".join(version(*peer) for peer in pythons.items())} if pythons else {})
 
 
 def write_json(path, times, peers, context=None, counted=None):
