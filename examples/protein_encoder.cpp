@@ -16,9 +16,12 @@
 // Short sequences share rows with --pack 512, and have the states that each has alone.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <tessera/comm/complaint.hpp>
 #include <tessera/io/trace_file.hpp>
@@ -75,6 +78,17 @@ Answer<U> run_planned(const ProcessMesh<Grid>& mesh, Compiled<F>& compiled, cons
   return answer;
 }
 
+/// Returns the sequences that are asked for. Throws UsageError for letters where the encoder reads
+/// other words.
+std::vector<Text> texts_of(const Flags& flags, const Kind& kind) {
+  if (!flags.ids.empty()) return read_ids(flags.ids, kind.vocabulary);
+  if (!kind.vocabulary.has_letters())
+    throw UsageError("--weights: the words of " + flags.weights +
+                     " are not letters; give sequences as numbers of words by --ids");
+  return texts_in(kind.vocabulary,
+                  flags.sequences.empty() ? some_antibodies : read_sequences(flags.sequences));
+}
+
 template <class U>
 void encode_all(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& kind,
                 const Voice& say) {
@@ -92,20 +106,21 @@ void encode_all(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& k
                        " places for letters; give fewer, or longer rows");
     return plan<U>(mesh, kind, empty_batch(flags.batch, words, flags.pack), true, say);
   }
-  const std::vector<Sequence> all =
-      flags.sequences.empty() ? some_antibodies : read_sequences(flags.sequences);
+  const std::vector<Text> all = texts_of(flags, kind);
   const std::vector<Batch> work =
       flags.pack > 0 ? packed_batches(all, kind.vocabulary, flags.batch, flags.pack, most)
                      : batches(all, kind.vocabulary, flags.batch, most);
-  Index letters = 0, places = 0, longest = 0;
+  const std::string unit = flags.ids.empty() ? "letters" : "words";
+  Index words = 0, places = 0, longest = 0;
   bool finds = false;
-  for (const Sequence& one : all) {
-    letters += static_cast<Index>(one.letters.size());
-    longest = max_of(longest, static_cast<Index>(one.letters.size()) + 2);
-    finds = finds || one.letters.find('_') != std::string::npos;
+  for (const Text& one : all) {
+    words += one.words() - 2;
+    longest = max_of(longest, one.words());
+    finds =
+        finds || std::find(one.ids.begin(), one.ids.end(), kind.vocabulary.mask) != one.ids.end();
   }
   for (const Batch& batch : work) places += volume(batch.rows.extents());
-  say("{} sequences, {} letters, in {} batches of {} places in all\n", all.size(), letters,
+  say("{} sequences, {} {}, in {} batches of {} places in all\n", all.size(), words, unit,
       work.size(), places);
   plan<U>(mesh, kind, work[0], finds, say);
 
@@ -128,13 +143,12 @@ void encode_all(const ProcessMesh<Grid>& mesh, const Flags& flags, const Kind& k
     }
     results.add(work[b], answer);
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    progress.show(
-        static_cast<Index>(b) + 1,
-        fmt::format("{:.0f} letters/s", static_cast<double>(results.letters()) / seconds));
+    progress.show(static_cast<Index>(b) + 1,
+                  fmt::format("{:.0f} {}/s", static_cast<double>(results.words()) / seconds, unit));
   }
   say("\nCompiled\n{}", explain_passes(compiled));
-  say("\n{} letters in {:.2f} s: {:.0f} letters/s, {:.1f} sequences/s\n", letters, seconds,
-      static_cast<double>(letters) / seconds, static_cast<double>(all.size()) / seconds);
+  say("\n{} {} in {:.2f} s: {:.0f} {}/s, {:.1f} sequences/s\n", words, unit, seconds,
+      static_cast<double>(words) / seconds, unit, static_cast<double>(all.size()) / seconds);
   for (std::size_t i = 0, shown = 0; i < all.size() && shown < 10; ++i)
     if (const std::string filled = results.filled(i); filled != all[i].letters) {
       say("  {}\n    {}\n", all[i].name, filled);

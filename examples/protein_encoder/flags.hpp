@@ -22,6 +22,7 @@ inline constexpr const char* usage =
 
   --weights FILE      the encoder, as fetch.py makes it; none: ESM2's architecture with random weights
   --sequences FILE    FASTA, or one sequence a line; '_' is a letter to be found (four antibodies' chains)
+  --ids FILE          in their place one sequence a line as numbers of its words, without those that begin and end it
   --mesh DxM          processes that split data x model (near square)
   --split HOW         how the encoder is split: batch, tensors, two (2D finalized), shards or sequence (batch)
   --batch N           rows at a time (32), of one sequence each
@@ -37,7 +38,7 @@ inline constexpr const char* usage =
 )";
 
 struct Flags {
-  std::string weights, sequences, split = "batch", out, found, states, trace;
+  std::string weights, sequences, ids, split = "batch", out, found, states, trace;
   support::MeshFlag mesh;
   EncoderSizes sizes{.embed = 64, .heads = 4, .hidden = 128, .layers = 2};
   Index batch = 32, length = 512, pack = 0;
@@ -58,6 +59,7 @@ inline Flags read_flags(const std::vector<std::string>& words) {
       .count("--pack", flags.pack)
       .text("--weights", flags.weights)
       .text("--sequences", flags.sequences)
+      .text("--ids", flags.ids)
       .text("--out", flags.out)
       .text("--found", flags.found)
       .text("--states", flags.states)
@@ -70,6 +72,9 @@ inline Flags read_flags(const std::vector<std::string>& words) {
                                  own.heads != usual.heads || own.hidden != usual.hidden))
     throw UsageError("--layers, --embed, --heads and --hidden are given beside --weights " +
                      flags.weights + ", whose encoder has its own; leave these or that out");
+  if (!flags.ids.empty() && !flags.sequences.empty())
+    throw UsageError("--ids " + flags.ids + " is given beside --sequences " + flags.sequences +
+                     "; give the sequences as numbers or as letters");
   return flags;
 }
 

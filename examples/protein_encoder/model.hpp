@@ -65,6 +65,8 @@ class Vocabulary {
     const auto found = std::find(words_.begin(), words_.end(), word);
     return found == words_.end() ? -1 : static_cast<Id>(found - words_.begin());
   }
+  /// Whether sequences can be given as letters: those of proteins are words.
+  bool has_letters() const { return find("A") >= 0; }
   /// Returns the id of a letter; '_' stands for one that is masked.
   Id letter(char c) const {
     const Id id = c == '_' ? mask : find(std::string(1, c));
@@ -88,7 +90,7 @@ struct Kind {
 inline Kind kind_of(const std::string& path) {
   const SafetensorsHeader header = read_checkpoint_header(path);
   const support::Facts facts("--weights", path, header.metadata,
-                             "a file of letters that examples/protein_encoder/fetch.py has made, "
+                             "a file that examples/protein_encoder/fetch.py has made, "
                              "such as antiberty's");
   const auto size = [&](const char* key) { return facts.number<Index>(key); };
   Kind kind{path, facts.text("source"), {}, {}, Vocabulary(facts.text("words"))};

@@ -33,7 +33,7 @@ inline void write(const ProcessMesh<Grid>& mesh, const std::string& path, const 
 class Results {
  public:
   /// Of states, (layers + 1, sequences, longest, width), there are none unless all_states.
-  Results(const std::vector<Sequence>& all, const Kind& kind, Index longest, bool all_states)
+  Results(const std::vector<Text>& all, const Kind& kind, Index longest, bool all_states)
       : all_(all),
         vocabulary_(kind.vocabulary),
         means_{{static_cast<Index>(all.size()), kind.sizes.embed}, {}},
@@ -48,7 +48,7 @@ class Results {
     const auto means = to_host(answer.means);
     for (std::size_t m = 0; m < batch.members.size(); ++m) {
       copy(means.values, batch.mean(m), means_, batch.members[m]);
-      letters_ += static_cast<Index>(letters(batch.members[m]).size());
+      words_ += text(batch.members[m]).words() - 2;
     }
     if (answer.probabilities) add_found(batch, to_host(*answer.probabilities).values);
     if (states_.values.empty()) return;
@@ -56,10 +56,11 @@ class Results {
       add_states(batch, static_cast<Index>(layer), to_host(answer.states[layer]).values);
   }
 
-  Index letters() const { return letters_; }
+  /// Those within sequences.
+  Index words() const { return words_; }
   const Rows& means() const { return means_; }
   const Rows& states() const { return states_; }
-  /// The words' probabilities at each '_', sequence by sequence: (places, words).
+  /// The words' probabilities at each mask, sequence by sequence: (places, words).
   Rows found() const {
     Rows all{{0, vocabulary_.size()}, {}};
     for (const std::vector<float>& one : found_)
@@ -84,9 +85,7 @@ class Results {
   }
 
  private:
-  const std::string& letters(Index sequence) const {
-    return all_[static_cast<std::size_t>(sequence)].letters;
-  }
+  const Text& text(Index sequence) const { return all_[static_cast<std::size_t>(sequence)]; }
   /// Copies a row of the last dimension.
   static void copy(const std::vector<float>& from, Index row, Rows& to, Index to_row) {
     const Index width = to.extents[to.extents.size() - 1];
@@ -94,12 +93,12 @@ class Results {
   }
   void add_found(const Batch& batch, const std::vector<float>& values) {
     for (std::size_t m = 0; m < batch.members.size(); ++m) {
-      const std::string& text = letters(batch.members[m]);
+      const std::vector<Id>& ids = text(batch.members[m]).ids;
       std::vector<float>& own = found_[static_cast<std::size_t>(batch.members[m])];
-      for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] != '_') continue;  // letter i is word i + 1, after the one that begins
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (ids[i] != vocabulary_.mask) continue;
         const auto at =
-            values.begin() + (batch.first(m) + static_cast<Index>(i) + 1) * vocabulary_.size();
+            values.begin() + (batch.first(m) + static_cast<Index>(i)) * vocabulary_.size();
         own.insert(own.end(), at, at + vocabulary_.size());
       }
     }
@@ -114,9 +113,9 @@ class Results {
     }
   }
 
-  const std::vector<Sequence>& all_;
+  const std::vector<Text>& all_;
   const Vocabulary& vocabulary_;
-  Index letters_ = 0;
+  Index words_ = 0;
   Rows means_, states_;
   std::vector<std::vector<float>> found_;  ///< of each sequence's masked places, in order
 };

