@@ -193,7 +193,7 @@ def output_of(command, environment):
 
 
 PEERS = {"PyTorch": torch_steps, "llama.cpp": llama_steps,
-         "llama.cpp, float keys and values": functools.partial(llama_steps, keeps_floats=True)}
+         "llama.cpp with float keys and values": functools.partial(llama_steps, keeps_floats=True)}
 
 
 def run_peer(peer, python, asked, folder):
