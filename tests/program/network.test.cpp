@@ -14,6 +14,7 @@
 #include <tessera/plan/op/move/between_parts.hpp>
 #include <tessera/plan/op/move/reshard.hpp>
 #include <tessera/plan/op/product/einsum.hpp>
+#include <tessera/plan/work/instructions.hpp>
 #include <tessera/program/network/rounds.hpp>
 #include <tessera/program/network/sharing.hpp>
 #include <tessera/program/network/timing.hpp>
@@ -53,6 +54,41 @@ TEST_CASE("a route of a torus is the shortest, and of two dimensions the first c
   const Network ring = Network::torus({4}, link);
   CHECK(ring.name(ring.route(3, 0)[0]) == "the link of host 3 in dimension 0 onwards");
   CHECK(ring.name(ring.route(0, 3)[0]) == "the link of host 3 in dimension 0 backwards");
+}
+
+TEST_CASE("hosts half of a dimension apart have two ways, which share no link of it") {
+  for (const std::vector<int>& sizes :
+       {std::vector{6}, std::vector{5}, std::vector{4, 3}, std::vector{2, 1, 4}}) {
+    const Network torus = Network::torus(sizes, link);
+    std::vector<int> carried(static_cast<std::size_t>(torus.links()));  // by all ways of all pairs
+    for (int a = 0; a < torus.hosts(); ++a)
+      for (int b = 0; b < torus.hosts(); ++b) {
+        bool half = false;
+        int hops = 0, stride = 1;  // hops: that both ways have
+        for (const int size : sizes) {
+          const int apart = std::abs(a / stride % size - b / stride % size);
+          if (2 * apart == size)
+            half = true;
+          else
+            hops += std::min(apart, size - apart);
+          stride *= size;
+        }
+        REQUIRE(torus.two_ways(a, b) == half);
+        const std::vector<int> route = torus.route(a, b);
+        std::vector<int> other;
+        torus.add_route(a, b, other, true);
+        REQUIRE(other.size() == route.size());
+        if (sizes.size() == 1) REQUIRE(in_common(route, other) == hops);
+        if (!half) REQUIRE(route == other);
+        for (const std::vector<int>& way : {route, other})
+          for (const int l : way) ++carried[static_cast<std::size_t>(l)];
+      }
+    // All links of a dimension carry as much, where all send as much to all, half each way.
+    for (int l = 0; l < torus.links(); ++l)
+      REQUIRE(carried[static_cast<std::size_t>(l)] ==
+              carried[static_cast<std::size_t>(l) % (2 * sizes.size())]);
+  }
+  CHECK_FALSE(Network::fat_tree({4}, {1}, link).two_ways(0, 2));
 }
 
 TEST_CASE("a route of a fat tree turns at the lowest common switch, which its destination names") {
@@ -257,6 +293,25 @@ TEST_CASE("a message shares links from when its latencies are over") {
   CHECK(use.bytes[first] == before.bytes[first] + 3000);
   CHECK(use.seconds[first] == doctest::Approx(before.seconds[first] + 3));
   CHECK(links.times_of(messages, use) == took);
+}
+
+TEST_CASE("at once, a message takes as long as the one of its links that has most to carry") {
+  const Network line = Network::torus({7}, {1000, 1}, 2);
+  const auto host = [](int number) { return 2 * number; };
+  const std::vector<detail::NetworkMessage> messages{{host(1), host(2), 3000},
+                                                     {host(0), host(2), 2000},
+                                                     {host(0), host(1), 500},
+                                                     {host(4), host(5), 100},
+                                                     {host(3), host(3) + 1, 1000}};
+  detail::LinkUse use(line);
+  detail::SharedLinks links(line);
+  const std::vector<double> own{1 + 5, 2 + 5, 1 + 2.5, 1 + 0.1, 1e-7 + 1000 / 50e9};
+  const std::vector<double>& took = links.times_at_once(messages, use, 3);
+  for (std::size_t m = 0; m < own.size(); ++m) CHECK(took[m] == doctest::Approx(own[m]));
+  const auto first = static_cast<std::size_t>(line.route(0, 1)[0]);
+  CHECK(use.bytes[first] == 3 * 2500);
+  CHECK(use.seconds[first] == doctest::Approx(3 * 2.5));
+  CHECK(links.times_at_once({{host(0), host(1), 500}}, use)[0] == doctest::Approx(1 + 0.5));
 }
 
 TEST_CASE("the rounds of a call carry its payload") {
@@ -666,14 +721,60 @@ TEST_CASE(
     CHECK(seconds(ring, open, rows, links) == doctest::Approx(around));
     CHECK(seconds(ring, open, whole, links) == doctest::Approx(2 * around));
     // A message is 1 / n^2 of all. On a link are those of 1, 2, … n/2 - 1 processes before it, by
-    // how far they go, and on the fullest all n/2 that could go the other way, too.
+    // how far they go, and half of the n/2 that go both ways: n^2 / 8, as many as half of the ring
+    // sends to the other half over each of the two links between them.
     const double moved = seconds(ring, rows, columns, links);
-    CHECK(moved == doctest::Approx((n / 2 * (n / 2 - 1) / 2 + n / 2) / (1.0 * n * n)));
+    CHECK(moved == doctest::Approx(1.0 / 8));
     CHECK(moved <= seconds(ring, rows, columns, libraries));
   }
   const Network switched = Network::nodes(6, 1, {1e12, 0}, {32768, 1});  // no power of two
   CHECK(seconds(switched, rows, whole, links) ==
         doctest::Approx(seconds(switched, rows, whole, libraries)));
+}
+
+TEST_CASE(
+    "as links make them, messages point to point set out at once, and both ways round a torus") {
+  const Network torus = Network::torus({4, 4}, {1e6, 0});
+  struct Move {
+    Sharding from, to;
+    Collective kind;
+    bool all;  ///< whether each process sends or receives
+  };
+  const std::vector<Move> moves{
+      {Sharding{{}, {1}, {0}}, Sharding{{0}, {}, {1}}, Collective::exchange, true},
+      {Sharding{{}, {1}, {0}}, Sharding{{}, {0}, {1}}, Collective::collective_permute, false}};
+  for (const Move& move : moves) {
+    Program program;
+    program.mesh = {4, 4};
+    const auto plan = std::make_shared<Plan>(detail::plan_reshard(
+        {DType::f64, {5, 8, 8}, move.from}, move.to, program.mesh, 0, PlanOptions{}));
+    REQUIRE(plan->count(move.kind) == 1);
+    std::vector<double> carried(static_cast<std::size_t>(torus.links()));
+    double bytes = 0, payload = 0;
+    for (int p = 0; p < 16; ++p)
+      for (const Call& call : instructions_of(on_process(*plan, p)).calls) {
+        payload += static_cast<double>(detail::payload_bytes(call));
+        for (const Piece& piece : call.send) {
+          const int to = program.mesh.process(
+              program.mesh.member(call.group, program.mesh.coordinates(p), piece.peer));
+          const double half = 4 * static_cast<double>(piece.count);
+          bytes += 2 * half;
+          for (const bool other : {false, true}) {
+            std::vector<int> way;
+            torus.add_route(p, to, way, other);
+            for (const int l : way) carried[static_cast<std::size_t>(l)] += half;
+          }
+        }
+      }
+    CHECK(bytes == payload);
+    const double fullest = *std::max_element(carried.begin(), carried.end());
+    program.record(entry_of(plan));
+    const NetworkTimes times =
+        simulate(program, torus, {.computes = false, .ways = CollectiveWays::links});
+    CHECK(times.link_bytes == fullest);
+    CHECK(times.seconds == doctest::Approx(fullest / 1e6));
+    CHECK((times.exposed > 0) == move.all);
+  }
 }
 
 TEST_CASE("what does not fit a network is an error, and the slowest link is named") {

@@ -50,7 +50,8 @@ class Network {
                                            const NetworkLink& link, int processes_per_host = 1,
                                            const NetworkLink& inside = {50e9, 1e-7});
   /// Returns a torus: each host has a link to the next in each dimension. A message goes along the
-  /// dimensions in their order, the first varying fastest, the shorter way around. Throws
+  /// dimensions in their order, the first varying fastest, the shorter way around; where both ways
+  /// are as long, onwards, but backwards from the host in the middle of the dimension. Throws
   /// UsageError for a size below 1, and for links that nothing goes through.
   TESSERA_FUNCTION static Network torus(const std::vector<int>& sizes, const NetworkLink& link,
                                         int processes_per_host = 1,
@@ -97,8 +98,12 @@ class Network {
     add_route(from, to, links);
     return links;
   }
-  /// Appends the links of a route to `links`.
-  TESSERA_FUNCTION void add_route(int from, int to, std::vector<int>& links) const;
+  /// Appends the links of a route to `links`; of the other way, if there are two.
+  TESSERA_FUNCTION void add_route(int from, int to, std::vector<int>& links,
+                                  bool other_way = false) const;
+  /// Returns whether another way is as short as the route: in a torus, where the hosts are half of
+  /// a dimension apart. It is the route with all such dimensions gone around the other way.
+  TESSERA_FUNCTION bool two_ways(int from, int to) const;
 
   /// Returns the network as a platform file of SimGrid, whose hosts are called host-0, host-1, …;
   /// and the host of each process, one a line. Communication: none.
@@ -109,7 +114,7 @@ class Network {
   enum class Shape { tree, torus, nodes, dragonfly };
   void set(Shape shape, const std::vector<int>& sizes, int per_host, const NetworkLink& link,
            const NetworkLink& inside);
-  void along_torus(int from, int to, std::vector<int>& links) const;
+  void along_torus(int from, int to, std::vector<int>& links, bool other_way) const;
   void along_tree(int from, int to, std::vector<int>& links) const;
   void along_dragonfly(int from, int to, std::vector<int>& links) const;
   int add(std::string name, const NetworkLink& link) {

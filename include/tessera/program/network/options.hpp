@@ -12,8 +12,10 @@ namespace tessera {
 enum class CollectiveWays {
   libraries,  ///< as MPI libraries do (program/network/rounds.hpp)
   /// As the interconnects of accelerators do, over links of their own. All-gathers, reduce-scatters
-  /// and all-reduces go around a ring of the members in their order, half of the data each way. An
-  /// all-to-all sends all messages at once, and takes as long as the link that has most to carry.
+  /// and all-reduces go around a ring of the members in their order, half of the data each way. All
+  /// other messages of a call but a broadcast's set out at once: an all-to-all takes as long as the
+  /// link that has most to carry; a message point to point, as the one of its links that has. Half
+  /// of a message goes each way where a torus has two that are as short.
   links
 };
 

@@ -21,6 +21,7 @@ namespace tessera::detail {
 struct NetworkMessage {
   int from = 0, to = 0;
   double bytes = 0;
+  bool other_way = false;  ///< round the dimensions of a torus in which two ways are as short
 };
 
 /// How many seconds each link was busy, and how many bytes it carried.
@@ -49,9 +50,17 @@ class SharedLinks {
   /// Returns how many seconds the messages that have been taken in need, if the link that has most
   /// to carry is busy all the time. Adds to `use` what the links carry.
   TESSERA_FUNCTION double take_at_once(LinkUse& use, double times = 1);
+  /// Returns how many seconds each of a call's messages takes that are all under way at once, if of
+  /// its links the one that has most to carry is busy all the time; the list is valid until the
+  /// next call. Adds to `use` as above.
+  TESSERA_FUNCTION const std::vector<double>& times_at_once(
+      const std::vector<NetworkMessage>& messages, LinkUse& use, double times = 1);
 
  private:
   double add_way(const NetworkMessage& message);
+  double busy(std::size_t link) const {
+    return load_[link] / network_.link(static_cast<int>(link)).bytes_per_second;
+  }
   void set_out(const std::vector<NetworkMessage>& messages, LinkUse& use, double times);
   void share();
   template <class T> static T& at(std::vector<T>& of, int link) {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -201,7 +202,8 @@ TESSERA_FUNCTION Network Network::dragonfly(const Dragonfly& shape, const Networ
   return n;
 }
 
-TESSERA_FUNCTION void Network::add_route(int from, int to, std::vector<int>& links) const {
+TESSERA_FUNCTION void Network::add_route(int from, int to, std::vector<int>& links,
+                                         bool other_way) const {
   for (const int host : {from, to})
     if (host < 0 || host >= hosts_)
       throw UsageError("a route of host " + std::to_string(host) +
@@ -214,7 +216,7 @@ TESSERA_FUNCTION void Network::add_route(int from, int to, std::vector<int>& lin
       links.push_back(2 * to + 1);
       break;
     case Shape::torus:
-      along_torus(from, to, links);
+      along_torus(from, to, links, other_way);
       break;
     case Shape::tree:
       along_tree(from, to, links);
@@ -225,16 +227,27 @@ TESSERA_FUNCTION void Network::add_route(int from, int to, std::vector<int>& lin
   }
 }
 
-TESSERA_FUNCTION void Network::along_torus(int from, int to, std::vector<int>& links) const {
+TESSERA_FUNCTION bool Network::two_ways(int from, int to) const {
+  if (shape_ != Shape::torus) return false;
+  for (const int size : down_) {
+    if (2 * std::abs(from % size - to % size) == size) return true;
+    from /= size;
+    to /= size;
+  }
+  return false;
+}
+
+TESSERA_FUNCTION void Network::along_torus(int from, int to, std::vector<int>& links,
+                                           bool other_way) const {
   int stride = 1, at = from;
   const int dimensions = static_cast<int>(down_.size());
   for (int d = 0; d < dimensions; ++d) {
     const int size = down_[static_cast<std::size_t>(d)];
     const int own = at / stride % size, other = to / stride % size;
     const int onwards = (other - own + size) % size;
-    // Where both ways are as long, this is the one that SimGrid takes.
+    // Where both ways are as long, SimGrid takes the one onwards, but from the middle.
     const bool forward =
-        onwards < size - onwards || (onwards == size - onwards && (other > own || own > size / 2));
+        onwards == size - onwards ? (own != size / 2) != other_way : onwards < size - onwards;
     for (int place = own; place != other;) {
       const int next =
           forward ? (place + 1 == size ? 0 : place + 1) : (place == 0 ? size : place) - 1;

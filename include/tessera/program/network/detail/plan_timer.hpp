@@ -84,6 +84,7 @@ class PlanTimer {
  public:
   PlanTimer(const Network& network, const NetworkOptions& options, int processes)
       : options_(options),
+        network_(network),
         shared_(network),
         ends_(static_cast<std::size_t>(processes)),
         group_at_(ends_.size()) {}
@@ -208,7 +209,7 @@ class PlanTimer {
     int rounds = 0;
     for (const Call& call : calls.unlike()) rounds = std::max(rounds, rounds_of(call, links));
     const bool alike = alike_rounds(first, links);
-    const bool at_once = links && first.kind == Collective::all_to_all;
+    const bool at_once = links && (!together || first.kind == Collective::all_to_all);
     const bool rings = links && (first.kind == Collective::all_gather || reduces(first.kind));
     const double times = alike ? rounds : 1;
     for (int round = 0; round < (alike ? std::min(rounds, 1) : rounds); ++round) {
@@ -216,7 +217,7 @@ class PlanTimer {
       visit_processes([&](int p, int place, const auto& member) {
         const Call& call = calls.of(p);
         const auto send = [&](int to, double bytes) {
-          if (bytes > 0) messages_.push_back({place, member(to), bytes});
+          if (bytes > 0) add_message(place, member(to), bytes);
         };
         if (!together)
           for (const Piece& piece : call.send)
@@ -229,11 +230,12 @@ class PlanTimer {
         else if (const RoundMessage m = message_of(call, calls.own(p), round); m.to >= 0)
           send(m.to, m.bytes);
       });
-      if (at_once) {
+      if (at_once && together) {  // more messages than one list need hold
         shared_.add_at_once(messages_);
         continue;
       }
-      const std::vector<double>& took = shared_.times_of(messages_, use, times * runs);
+      const std::vector<double>& took = at_once ? shared_.times_at_once(messages_, use, runs)
+                                                : shared_.times_of(messages_, use, times * runs);
       // A group's round ends with its last message. Point to point, each process waits for its own.
       for (std::size_t m = 0; m < messages_.size(); ++m)
         for (const int place : {messages_[m].from, messages_[m].to}) {
@@ -244,12 +246,23 @@ class PlanTimer {
         meeting.seconds[i] += times * end_of(meeting.group[i]);
       for (const int group : meeting.group) end_of(group) = 0;
     }
-    if (at_once) meeting.seconds.assign(places.size(), shared_.take_at_once(use, runs));
+    if (at_once && together) meeting.seconds.assign(places.size(), shared_.take_at_once(use, runs));
     return meeting;
+  }
+  /// Notes a message. Over links of one's own it goes both ways, half each, where there are two.
+  void add_message(int from, int to, double bytes) {
+    if (options_.ways == CollectiveWays::links &&
+        network_.two_ways(network_.host_of(from), network_.host_of(to))) {
+      messages_.push_back({from, to, bytes / 2});
+      messages_.push_back({from, to, bytes / 2, true});
+    } else {
+      messages_.push_back({from, to, bytes});
+    }
   }
   double& end_of(int group) { return ends_[static_cast<std::size_t>(group)]; }
 
   const NetworkOptions& options_;
+  const Network& network_;
   SharedLinks shared_;
   std::vector<NetworkMessage> messages_;
   std::vector<double> ends_;   ///< when a group's round ends, at the place of its first process

@@ -20,7 +20,8 @@ namespace tessera::detail {
 /// a message within a host, which goes through none, all the seconds that it takes.
 TESSERA_FUNCTION double SharedLinks::add_way(const NetworkMessage& message) {
   const std::size_t first = links_.size();
-  network_.add_route(network_.host_of(message.from), network_.host_of(message.to), links_);
+  network_.add_route(network_.host_of(message.from), network_.host_of(message.to), links_,
+                     message.other_way);
   const NetworkLink& inside = network_.inside();
   if (links_.size() == first) return inside.seconds + message.bytes / inside.bytes_per_second;
   double seconds = 0;
@@ -90,13 +91,27 @@ TESSERA_FUNCTION void SharedLinks::add_at_once(const std::vector<NetworkMessage>
 TESSERA_FUNCTION double SharedLinks::take_at_once(LinkUse& use, double times) {
   double fullest = 0;
   for (std::size_t l = 0; l < load_.size(); ++l) {
-    const double busy = load_[l] / network_.link(static_cast<int>(l)).bytes_per_second;
-    use.seconds[l] += times * busy;
+    use.seconds[l] += times * busy(l);
     use.bytes[l] += times * load_[l];
-    fullest = std::max(fullest, busy);
+    fullest = std::max(fullest, busy(l));
   }
   load_.clear();
   return std::exchange(farthest_, 0) + fullest;
+}
+
+TESSERA_FUNCTION const std::vector<double>& SharedLinks::times_at_once(
+    const std::vector<NetworkMessage>& messages, LinkUse& use, double times) {
+  add_at_once(messages);
+  seconds_.clear();
+  for (const NetworkMessage& message : messages) {
+    links_.clear();
+    const double latency = add_way(message);
+    double fullest = 0;
+    for (const int link : links_) fullest = std::max(fullest, busy(static_cast<std::size_t>(link)));
+    seconds_.push_back(latency + fullest);
+  }
+  (void)take_at_once(use, times);
+  return seconds_;
 }
 
 /// Gives every message on its way a rate. The links are filled one after the other, first the one
