@@ -655,6 +655,67 @@ TEST_CASE("a network's machine has its slowest links, which the processes of a h
   CHECK(Network::nodes(1, 4, {5e9, 1e-7}, {1e9, 1e-6}).machine().processes_per_node == 4);
 }
 
+TEST_CASE(
+    "made as links make them, a machine's bytes go around rings, and all-to-alls fill links") {
+  const auto machine = [](const Network& network) {
+    return network.machine({.copy_ps_per_kib = 77}, CollectiveWays::links);
+  };
+  // Of 16 hosts 15 are 64 links away together, on each of two ways; to the next it is half of one.
+  const Machine ring = machine(Network::torus({16}, {1e9, 1e-6}, 2));
+  CHECK(ring.copy_ps_per_kib == 77);
+  CHECK(ring.network_payload_ps_per_kib == 1'024'000);
+  CHECK(ring.all_to_all_percent == 427);
+  CHECK(machine(Network::torus({4, 16}, {1e9, 1e-6})).all_to_all_percent ==
+        std::lround(100 * 64 * 4 / 63.0));
+  // Each message goes up and down; of 15, 12 share the two links of four hosts.
+  CHECK(machine(Network::fat_tree({4, 4}, {1, 2}, {1e9, 0})).all_to_all_percent == 160);
+  CHECK(machine(Network::nodes(8, 4, {5e9, 0}, {1e9, 0})).all_to_all_percent == 100);
+  CHECK(machine(Network::nodes(8, 4, {5e9, 0}, {1e9, 0})).network_payload_ps_per_kib == 4'096'000);
+  CHECK(Network::torus({16}, {1e9, 0}).machine().all_to_all_percent == 100);
+}
+
+TEST_CASE("by such a machine moves on a torus cost what they take") {
+  const Network torus = Network::torus({16}, {1e9, 0});
+  PlanOptions options;
+  options.machine = torus.machine({.copy_ps_per_kib = 1}, CollectiveWays::links);
+  for (const Sharding& to : {Sharding{{}, {0}}, Sharding{{}, {}}}) {
+    Program program;
+    program.mesh = {16};
+    const auto plan = std::make_shared<Plan>(detail::plan_reshard(
+        {DType::f64, {1024, 1024}, Sharding{{0}, {}}}, to, program.mesh, 0, options));
+    program.record(entry_of(plan));
+    std::int64_t cost = 0;
+    for (const Step& step : plan->steps) cost += step.cost;
+    const NetworkTimes times =
+        simulate(program, torus, {.computes = false, .ways = CollectiveWays::links});
+    CHECK(times.seconds == doctest::Approx(1e-12 * static_cast<double>(cost)).epsilon(0.001));
+  }
+}
+
+TEST_CASE("where all-to-alls fill links, a product gathers along the axes of its mesh") {
+  // A feed-forward layer's, over both axes: GSPMD's "2D finalized".
+  const Network torus = Network::torus({32, 32}, {70e9, 0}, 2);
+  const TensorDesc x{DType::bf16, {512, 1024, 8192}, Sharding{{0}, {}, {1}}},
+      w{DType::bf16, {8192, 65536}, Sharding{{0}, {1}}};
+  const auto plan = [&](std::int64_t percent) {
+    PlanOptions options;
+    options.machine = Machine{.message_ps = 1,
+                              .payload_ps_per_kib = 14'629,
+                              .copy_ps_per_kib = 4'551,
+                              .kiloflop_ps_f32 = 16,
+                              .all_to_all_percent = percent};
+    return ops::Einsum{parse("aby,yz->abz"), Sharding{{0}, {}, {1}}}.plan(
+        {x, w}, {MeshShape{32, 64}, 0, options});
+  };
+  const Plan cheap = plan(100), dear = plan(800);
+  CHECK(cheap.count(Collective::exchange) == 2);
+  CHECK(dear.count(all_gather) == 2);
+  CHECK(dear.communications() == 2);
+  constexpr Index MiB = 1 << 20;
+  CHECK(dear.payload_bytes() == 256 * MiB * 63 / 64 + 16 * MiB * 31 / 32);
+  CHECK(cheap.payload_bytes() < dear.payload_bytes());
+}
+
 TEST_CASE("links and hosts that there are not are errors") {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_WITH_AS(Network::torus({4}, {nan, 0}), doctest::Contains("bytes a second"),

@@ -47,6 +47,10 @@ struct Machine {
   std::int64_t hidden_percent = 0;
   /// Percent of the time of a transfer that it takes with one half going each way around a ring.
   std::int64_t two_way_percent = 100;
+  /// Percent of the time of a transfer that bytes take which go from all processes to any at once,
+  /// by an all-to-all or point to point: more than 100 where ways are long and share links, as on a
+  /// torus or a thin tree, and a ring's do not. Network::machine() finds it.
+  std::int64_t all_to_all_percent = 100;
   DeviceOrder order{};  ///< how the mesh lies on the processes; a mesh sets it, files do not
 
   /// Returns whether all processes of the mesh share one node.
@@ -59,6 +63,10 @@ struct Machine {
     return detail::saturating_add(
         detail::saturating_mul(messages, far ? network_message_ps : message_ps),
         scaled(bytes, far ? network_payload_ps_per_kib : payload_ps_per_kib, 1024));
+  }
+  /// Returns the bytes of a ring that take as long as `bytes` that go from all processes to any.
+  constexpr Index spread(Index bytes) const {
+    return scaled(bytes, max_of(std::int64_t{100}, all_to_all_percent), 100);
   }
   constexpr std::int64_t copy(Index bytes) const { return scaled(bytes, copy_ps_per_kib, 1024); }
   constexpr std::int64_t compute(Index flops, DType type) const {
@@ -86,7 +94,7 @@ struct Machine {
 
 namespace detail {
 /// The numbers of a Machine in the order of their declaration, with their names in files.
-inline constexpr std::array<std::pair<const char*, std::int64_t Machine::*>, 10> machine_fields{{
+inline constexpr std::array<std::pair<const char*, std::int64_t Machine::*>, 11> machine_fields{{
     {"message_ps", &Machine::message_ps},
     {"payload_ps_per_kib", &Machine::payload_ps_per_kib},
     {"copy_ps_per_kib", &Machine::copy_ps_per_kib},
@@ -97,6 +105,7 @@ inline constexpr std::array<std::pair<const char*, std::int64_t Machine::*>, 10>
     {"processes_per_node", &Machine::processes_per_node},
     {"hidden_percent", &Machine::hidden_percent},
     {"two_way_percent", &Machine::two_way_percent},
+    {"all_to_all_percent", &Machine::all_to_all_percent},
 }};
 /// Returns the least value of a number of a Machine that is measured.
 constexpr std::int64_t least_value(std::int64_t Machine::*field) {

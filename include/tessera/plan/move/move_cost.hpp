@@ -277,12 +277,13 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
   if (move.collective == Collective::exchange)  // who receives most waits until it was packed
     n.copied = saturating_add(n.send_staging, n.receive_staging);
   const Index messages = max_of(1, n.messages);
+  Index near = n.payload - n.network_payload, far = n.network_payload;
+  if (point_to_point(move) || move.collective == Collective::all_to_all)
+    (machine.one_node(mesh) ? near : far) = machine.spread(machine.one_node(mesh) ? near : far);
   std::int64_t cost =
-      saturating_add(machine.transfer(n.payload - n.network_payload, messages - n.network_messages),
-                     machine.copy(n.copied));
+      saturating_add(machine.transfer(near, messages - n.network_messages), machine.copy(n.copied));
   if (n.network_messages > 0)
-    cost = saturating_add(cost,
-                          machine.transfer(n.network_payload, n.network_messages, Level::network));
+    cost = saturating_add(cost, machine.transfer(far, n.network_messages, Level::network));
   return cost;
 }
 

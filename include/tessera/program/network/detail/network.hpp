@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,14 +84,41 @@ TESSERA_FUNCTION Network Network::nodes(const Machine& machine, int processes) {
                link(outside / 2, machine.network_payload_ps_per_kib, per_host));  // a way has two
 }
 
-TESSERA_FUNCTION Machine Network::machine(const Machine& machine) const {
+/// Returns the number of a link's dimension or level.
+TESSERA_FUNCTION int Network::kind_of(int link) const {
+  if (shape_ == Shape::torus) return link / 2 % static_cast<int>(down_.size());
+  return static_cast<int>(std::upper_bound(first_.begin(), first_.end(), link) - first_.begin());
+}
+/// Returns for how long the links of the fullest kind are busy, a byte of what each host sends: in
+/// equal shares to those that lie to it as `to` lie to host 0.
+TESSERA_FUNCTION double Network::fullest_kind(const std::vector<int>& to) const {
+  struct Kind {
+    double links = 0, seconds = 0;  ///< seconds: of all of them together, for a byte on each way
+  };
+  std::map<int, Kind> kinds;
+  for (int l = 0; l < links(); ++l) kinds[kind_of(l)].links += 1;
+  std::vector<int> way;
+  for (const int host : to) {
+    way.clear();
+    add_route(0, host, way);
+    for (const int l : way) kinds[kind_of(l)].seconds += 1 / link(l).bytes_per_second;
+  }
+  double fullest = 0;
+  for (const auto& [number, kind] : kinds)
+    fullest =
+        std::max(fullest, kind.seconds / static_cast<double>(to.size()) * hosts_ / kind.links);
+  return fullest;
+}
+
+TESSERA_FUNCTION Machine Network::machine(const Machine& machine, CollectiveWays ways) const {
   const auto picoseconds = [](double seconds) {
     return static_cast<std::int64_t>(std::clamp(1e12 * seconds + 0.5, 1.0, 9e18));
   };
   // Of the ways from one host, which stand for all of a network that looks alike from every host.
   double longest = 0;
-  std::vector<int> way;
+  std::vector<int> way, others;
   for (int to = 1; to < hosts_; to += hosts_ / 65536 + 1) {
+    others.push_back(to);
     way.clear();
     add_route(0, to, way);
     double seconds = 0;
@@ -105,6 +133,11 @@ TESSERA_FUNCTION Machine Network::machine(const Machine& machine) const {
   own.network_message_ps = picoseconds(longest);
   own.network_payload_ps_per_kib = picoseconds(1024 * per_host_ / slowest);
   own.processes_per_node = per_host_;
+  if (ways == CollectiveWays::libraries || hosts_ < 2) return own;
+  const double ring = fullest_kind({1, hosts_ - 1});
+  own.network_payload_ps_per_kib = picoseconds(1024 * per_host_ * ring);
+  own.all_to_all_percent =
+      static_cast<std::int64_t>(std::max(100.0, 100 * fullest_kind(others) / ring + 0.5));
   return own;
 }
 
