@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Draws what `papers --json FILE` wrote.
 
-    python3 benchmarks/network/draw.py papers.json docs/how-to      # scale_collectives.svg and scale_experts.svg there
+    python3 benchmarks/network/draw.py papers.json docs/how-to      # scale_collectives.svg, scale_experts.svg and scale_peak.svg there
 
 The first has GShard's figure 9: an all-reduce and an all-to-all of as much on each core, both axes logarithmic, beside the lines that
 the paper gives them (constant, and the root of the cores). The second has its figure 8: of what the time of two layers is made, beside
-the shares of communication that the paper measured.
+the shares of communication that the paper measured. The third has the blog's table: how much of its devices' peak a step reaches.
 """
 import json
 import math
@@ -92,8 +92,31 @@ def experts(rows):
     return picture("Two layers forwards: simulated, with the share between cores", parts)
 
 
+def peak(rows):
+    bars = {}
+    for row in rows:
+        if found := re.fullmatch(r"blog, ([\w-]+), (?!the same).*of peak", row["of the papers"]):
+            bars[found[1]] = row["model"], row["paper"]
+    right, colours = WIDTH - 130, (COLOURS["all-reduce"], "#c7c7c7")
+    scale, step = (HEIGHT - BOTTOM - TOP) / 70, (right - LEFT) / len(bars)
+    parts = []
+    for percent in range(0, 71, 10):
+        y = HEIGHT - BOTTOM - percent * scale
+        parts += [f'<line x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>', text(LEFT - 8, y + 4, f"{percent} %", "end")]
+    for i, (model, pair) in enumerate(bars.items()):
+        for k, (percent, colour) in enumerate(zip(pair, colours)):
+            x, y = LEFT + step * (i + 0.15 + 0.35 * k), HEIGHT - BOTTOM - percent * scale
+            parts += [f'<rect x="{x:.1f}" y="{y:.1f}" width="{0.35 * step:.1f}" height="{percent * scale:.1f}" fill="{colour}"/>',
+                      text(x + 0.175 * step, y - 6, f"{percent:.3g} %", size=12)]
+        parts.append(text(LEFT + step * (i + 0.5), HEIGHT - BOTTOM + 20, model))
+    for i, (words, colour) in enumerate(zip(("simulated", "the blog's"), colours)):
+        parts += [f'<rect x="{right + 16}" y="{TOP + 24 * i}" width="14" height="14" fill="{colour}"/>',
+                  text(right + 36, TOP + 12 + 24 * i, words, "start", 12)]
+    return picture("How much of the devices' peak a step of training reaches", parts)
+
+
 if len(sys.argv) != 3:
     sys.exit(__doc__)
 made = json.loads(pathlib.Path(sys.argv[1]).read_text())["rows"]
-for name, draw in (("scale_collectives", collectives), ("scale_experts", experts)):
+for name, draw in (("scale_collectives", collectives), ("scale_experts", experts), ("scale_peak", peak)):
     (pathlib.Path(sys.argv[2]) / f"{name}.svg").write_text(draw(made))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// @file
-/// What GShard and the paper on weight-update sharding measured on TPU v3 pods, beside what
-/// simulate(program, network) says of the same programs on such a pod, as its makers describe it:
-/// a table of rows with the likely reason of each difference.
+/// What GShard, the paper on weight-update sharding and the blog on GSPMD measured on pods of TPU
+/// v3 and v4, beside what simulate(program, network) says of the same programs on such a pod, as
+/// its makers describe it: a table of rows with the likely reason of each difference.
 ///
 ///     papers [--json FILE] [SECTION ...]     // of "figure 9", "figure 8", ...: all
 ///
@@ -23,48 +23,18 @@
 #include <tessera/program/peak.hpp>
 #include <tessera/tessera.hpp>
 
+#include "network/blog_models.hpp"
+#include "network/pods.hpp"
 #include "nn/gshard_models.hpp"
 #include "support/weight_tables.hpp"
 #include "support/written.hpp"
 
 namespace {
 using namespace gshard;
+using namespace pods;
 
-/// A Machine counts whole picoseconds, and a core of a TPU does 61 operations in one: here all
-/// times are a thousand times as long.
-constexpr double finer = 1000;
-double milliseconds(double simulated) { return 1e3 * simulated / finer; }
-
-/// A core of TPU v3: half of a chip, which does 123e12 operations a second in bfloat16 and has
-/// memory at 900 GB/s (cloud.google.com/tpu/docs/v3).
-constexpr double core_flops = 123e12 / 2, core_memory = 900e9 / 2;
-/// A link of its torus, each way (Jouppi et al., "TPU v4: An Optically Reconfigurable
-/// Supercomputer", 2023, table 4). Its latency is not published: none is counted.
-constexpr double link_bytes = 70e9;
-
-Machine tpu_v3() {
-  const auto picoseconds = [](double seconds) {
-    return static_cast<std::int64_t>(finer * 1e12 * seconds + 0.5);
-  };
-  Machine machine;
-  machine.kiloflop_ps_f32 = machine.kiloflop_ps_f64 = picoseconds(1000 / core_flops);
-  machine.copy_ps_per_kib = picoseconds(2 * 1024 / core_memory);  // read and written
-  machine.payload_ps_per_kib = picoseconds(1024 / link_bytes);
-  machine.message_ps = 1;
-  return machine;
-}
-/// A slice of a pod of 32 x 32 chips.
-Network slice(int cores) {
-  std::vector<int> sides{1, 1};
-  while (sides[0] * sides[1] < cores / 2) (sides[0] > sides[1] ? sides[1] : sides[0]) *= 2;
-  return Network::torus(sides, {link_bytes / finer, 0}, 2, {core_memory / finer, 0});
-}
-NetworkTimes times_of(const Program& program, bool computes = true) {
-  return simulate(program, slice(program.mesh.processes()),
-                  {.computes = computes, .machine = tpu_v3(), .ways = CollectiveWays::links});
-}
 ProcessMesh<Grid> cores_of(int cores) {
-  return dry_mesh<Grid>(sizes<Grid>(cores, 1), 0, {.machine = tpu_v3()});
+  return dry_mesh<Grid>(sizes<Grid>(cores, 1), 0, {.machine = tpu_v3(cores)});
 }
 
 /// Milliseconds of a move of a tensor over all cores.
@@ -72,7 +42,7 @@ double moved(int cores, const Extents& extents, const Sharding& from, const Shar
   Program program;
   program.mesh = {cores};
   PlanOptions options;
-  options.machine = tpu_v3();
+  options.machine = tpu_v3(cores);
   ProgramEntry entry;
   entry.plan = std::make_shared<Plan>(
       detail::plan_reshard({DType::f32, extents, from}, to, program.mesh, 0, options));
@@ -125,7 +95,7 @@ void collectives(Table& table) {
   table.add({"figure 9, all-reduce, 2,048 cores over 16", last[0] / first[0], 1, "times",
              "a ring sends 2 (n - 1) / n of the data"});
   table.add({"figure 9, all-to-all, 2,048 cores over 16", last[1] / first[1], 9, "times",
-             "what goes half around a ring goes one way here; split over both it would be 8"});
+             "links are always full here, on few cores too"});
 }
 
 /// GShard, figure 8: forwards through a Transformer layer and one of experts, 2,048 tokens a core.
@@ -173,7 +143,7 @@ void layers(Table& table) {
   table.add({"figure 8, dispatch and combine, 2,048 cores", 100 * many.moves / many.all, 36, "%",
              "maps go through memory here, which a compiler fuses with products"});
   table.add({"figure 8, dispatch and combine, 2,048 over 128", many.moves / few.moves, 3.75,
-             "times", "what goes half around a ring goes one way here, as in figure 9"});
+             "times", "links are always full here, as in figure 9"});
   table.add({"figure 8, both layers, 2,048 over 128", many.all / few.all, 1.7, "times",
              "gating is at peak here, and sequential there"});
 }
@@ -209,7 +179,7 @@ void steps(Table& table) {
   };
   const auto seconds_of = [](const Program& program) {
     return Seconds{times_of(program).seconds / finer,
-                   static_cast<double>(program.flops()) / core_flops};
+                   static_cast<double>(program.flops()) / v3.flops};
   };
   for (const Case& one : {Case{128, 1 << 20, 2.16, 0.67}, Case{512, 1 << 20, 3.28, 1.05},
                           Case{2048, 4 << 20, 2.15, 0.72}}) {
@@ -233,13 +203,58 @@ void steps(Table& table) {
   }
 }
 
-/// A row of the blog's table.
+double percent_of_peak(const Program& program, const Core& core, const NetworkTimes& times) {
+  return 100 * static_cast<double>(program.flops()) / core.flops / (times.seconds / finer);
+}
+/// What a step runs on: a mesh that lies on a network by the order of its axes.
+struct Pod {
+  Core core;
+  Network network;
+  int rows, columns;
+  AxisList order{0, 1};
+  bool narrow = true;  ///< parts of sums of bfloat16 travel as they are, as in XLA
+};
+/// Percent of the devices' peak that a step reaches, under GSPMD's "2D finalized".
+template <class Heads> double reached(const blog::Sizes& model, const Pod& pod) {
+  Machine machine = machine_of(pod.core, pod.network);
+  machine.order.axes = pod.order;
+  const auto mesh = dry_mesh<Grid>(sizes<Grid>(pod.rows, pod.columns), 0,
+                                   {.machine = machine, .narrow_parts = pod.narrow});
+  const Program program = blog::step<Heads>(mesh, model);
+  return percent_of_peak(program, pod.core, simulated(program, machine, pod.network));
+}
+/// The blog's table. The first axis of a mesh splits the batch.
 void utilization(Table& table) {
-  const Program program = step(2048, 32, 2048);
-  const double products = static_cast<double>(program.flops()) / core_flops;
+  constexpr int cores = 2048;
+  Pod pod{v3, slice(cores), 32, 64};
+  table.add({"blog, LaMDA, 2,048 cores of TPU v3 as 32 x 64, of peak",
+             reached<logical::groups>(blog::lamda, pod), 56.5, "%",
+             "maps, a sixth of the step, are not fused here; products are at peak, and none run "
+             "again"});
+  pod.narrow = false;
+  table.add({"blog, LaMDA, the same with parts of sums in float, of peak",
+             reached<logical::groups>(blog::lamda, pod), 56.5, "%",
+             "gradients and products send twice the bytes where they sum"});
+  table.add({"blog, MLPerf-BERT, 2,048 chips of TPU v4 as 256 x 8, of peak",
+             reached<logical::repeats>(
+                 blog::bert, {v4, Network::torus({8, 16, 16}, {v4.link / finer, 0}), 256, 8}),
+             63, "%", "transfers, a third of the step, hide behind no products here"});
+  const Program mixture = step(cores, 32, 2048);
   table.add({"blog, GShard-M4, 2048 experts, 32 layers, of peak",
-             100 * products / (times_of(program).seconds / finer), 46.8, "%",
+             percent_of_peak(mixture, v3, times_of(mixture)), 46.8, "%",
              "maps go through memory here, which a compiler fuses with products"});
+  // Which mesh the sparse decoder had is not published. An axis of 32 lies along a side of the pod.
+  double best = 0;
+  std::string name;
+  for (const Pod& one : {Pod{v3, slice(cores), 16, 128}, Pod{v3, slice(cores), 32, 64},
+                         Pod{v3, slice(cores), 64, 32, {1, 0}}}) {
+    const double percent = reached<logical::groups>(blog::glam, one);
+    if (percent <= best) continue;
+    best = percent;
+    name = fmt::format("{} x {}", one.rows, one.columns);
+  }
+  table.add({"blog, GLaM, 64 experts, 2,048 cores of TPU v3 as " + name + ", of peak", best, 53.8,
+             "%", "transfers, two fifths of the step, hide behind no products here"});
 }
 
 /// GShard, figure 7: the most memory that a step takes, with 2,048 tokens of source and of target.
@@ -262,7 +277,7 @@ void memory(Table& table) {
 /// memory of a core, or all.
 void repetitions(Table& table) {
   constexpr int cores = 2048;
-  constexpr Index tokens = 2048, memory = Index{16} << 30;  // of a core of TPU v3, as core_flops
+  constexpr Index tokens = 2048, memory = Index{16} << 30;  // of a core of TPU v3, as v3.flops
   struct Case {
     int layers;
     double paper;
@@ -309,7 +324,7 @@ void updates(Table& table) {
                  scattered = moved(cores, line, whole.with_partial({0}, Reduction::sum), shares),
                  gathered = moved(cores, line, shares, whole);
     // A weight, its gradient and state are read, the weight and its state written.
-    const double all = 1e3 * static_cast<double>((3 * 4 + 2 * state) * elements) / core_memory;
+    const double all = 1e3 * static_cast<double>((3 * 4 + 2 * state) * elements) / v3.memory;
     if (moves != nullptr) *moves = reduced;
     return all + reduced - (all / cores + scattered + gathered);
   };
@@ -321,8 +336,8 @@ void updates(Table& table) {
              "ms", "as the row before"});
   const double resnet = saved(tessera_bench::resnet_50(), 4, 2048, &moves);
   // 16 images a core; 3.8e9 products an image (He et al., table 1), as many twice on the way back.
-  const double products = 1e3 * 16 * 3 * 2 * 3.8e9 / core_flops;
-  const double step = products + moves + 1e3 * static_cast<double>(20 * 25557032) / core_memory;
+  const double products = 1e3 * 16 * 3 * 2 * 3.8e9 / v3.flops;
+  const double step = products + moves + 1e3 * static_cast<double>(20 * 25557032) / v3.memory;
   table.add({"section 6.1, ResNet-50 on 2,048 cores, saved of a step", 100 * resnet / step, 6, "%",
              "products at peak rate make the rest of the step short"});
 }
