@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,21 +91,21 @@ TESSERA_FUNCTION int Network::kind_of(int link) const {
 /// Returns for how long the links of the fullest kind are busy, a byte of what each host sends: in
 /// equal shares to those that lie to it as `to` lie to host 0.
 TESSERA_FUNCTION double Network::fullest_kind(const std::vector<int>& to) const {
-  struct Kind {
-    double links = 0, seconds = 0;  ///< seconds: of all of them together, for a byte on each way
-  };
-  std::map<int, Kind> kinds;
-  for (int l = 0; l < links(); ++l) kinds[kind_of(l)].links += 1;
+  // Of each kind: its links, and the seconds of all of them together, for a byte on each way.
+  const std::size_t kinds = std::max(down_.size(), first_.size() + 1);
+  std::vector<double> number(kinds), seconds(kinds);
+  for (int l = 0; l < links(); ++l) number[static_cast<std::size_t>(kind_of(l))] += 1;
   std::vector<int> way;
   for (const int host : to) {
     way.clear();
     add_route(0, host, way);
-    for (const int l : way) kinds[kind_of(l)].seconds += 1 / link(l).bytes_per_second;
+    for (const int l : way)
+      seconds[static_cast<std::size_t>(kind_of(l))] += 1 / link(l).bytes_per_second;
   }
   double fullest = 0;
-  for (const auto& [number, kind] : kinds)
-    fullest =
-        std::max(fullest, kind.seconds / static_cast<double>(to.size()) * hosts_ / kind.links);
+  for (std::size_t k = 0; k < kinds; ++k)
+    if (number[k] > 0)
+      fullest = std::max(fullest, seconds[k] / static_cast<double>(to.size()) * hosts_ / number[k]);
   return fullest;
 }
 
