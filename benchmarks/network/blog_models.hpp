@@ -90,8 +90,9 @@ template <class U, class X> X after(const Block<U>& w, const X& x, const Sizes& 
   return X(y + expert_layer(w.mixture[0], z, {}, fn::Gelu{}).output);
 }
 
-/// A step of training with Adafactor, in bfloat16; what the layers keep is kept.
-template <class Heads> Program step(const ProcessMesh<Grid>& mesh, const Sizes& n) {
+/// A step of training with Adafactor, in bfloat16. The first `again` layers run again on the way
+/// back.
+template <class Heads> Program step(const ProcessMesh<Grid>& mesh, const Sizes& n, int again = 0) {
   using U = Under<bfloat16, Grid, Split<Heads>>;
   using Ids = typename U::template Of<std::int32_t, logical::batch, logical::sequence>;
   using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
@@ -103,7 +104,9 @@ template <class Heads> Program step(const ProcessMesh<Grid>& mesh, const Sizes& 
   const auto ids = zeros<Ids>(mesh, {n.batch, n.tokens});
   const auto run = optimizer.value_and_grad([&](const Model<U>& w) {
     X x = look_up<typename X::spec>(w.table, ids);
-    for (const Block<U>& one : w.blocks) x = after(one, x, n);
+    const auto layer = [&](const Block<U>& block, const X& in) { return after(block, in, n); };
+    int done = 0;
+    for (const Block<U>& one : w.blocks) x = recompute_if(Recompute(done++ < again), layer)(one, x);
     x = layer_norm(w.norm, x);
     return mean(cross_entropy(dense<Scores>(w.head, x), ids));
   })(model);

@@ -18,17 +18,18 @@ using namespace tessera;
 inline constexpr double finer = 1000;
 inline double milliseconds(double simulated) { return 1e3 * simulated / finer; }
 
-/// What a process runs on: operations in bfloat16, and bytes of memory and of a link of its torus
-/// each way, a second. The latency of a link is not published: none is counted.
+/// What a process runs on: bytes of memory; operations in bfloat16, and bytes of memory and of a
+/// link of its torus each way, a second. The latency of a link is not published: none is counted.
 struct Core {
+  Index capacity;
   double flops, memory, link;
 };
-/// Half of a chip of TPU v3, which does 123e12 operations a second and has memory at 900 GB/s
+/// Half of a chip of TPU v3, which does 123e12 operations a second and has 32 GiB at 900 GB/s
 /// (cloud.google.com/tpu/docs/v3), and its links (Jouppi et al., "TPU v4: An Optically
 /// Reconfigurable Supercomputer", 2023, table 4).
-inline constexpr Core v3{123e12 / 2, 900e9 / 2, 70e9};
+inline constexpr Core v3{Index{16} << 30, 123e12 / 2, 900e9 / 2, 70e9};
 /// A chip of TPU v4, whose two cores are one device (the same table).
-inline constexpr Core v4{275e12, 1200e9, 50e9};
+inline constexpr Core v4{Index{32} << 30, 275e12, 1200e9, 50e9};
 
 /// Plans count all devices as one node's: they send as over the torus.
 inline Machine machine_of(const Core& core, const Network& network) {
