@@ -278,8 +278,10 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
     n.copied = saturating_add(n.send_staging, n.receive_staging);
   const Index messages = max_of(1, n.messages);
   Index near = n.payload - n.network_payload, far = n.network_payload;
-  if (point_to_point(move) || move.collective == Collective::all_to_all)
-    (machine.one_node(mesh) ? near : far) = machine.spread(machine.one_node(mesh) ? near : far);
+  if (point_to_point(move) || move.collective == Collective::all_to_all) {
+    Index& shared = machine.one_node(mesh) ? near : far;  // what goes over links of the network
+    shared = machine.spread(shared);
+  }
   std::int64_t cost =
       saturating_add(machine.transfer(near, messages - n.network_messages), machine.copy(n.copied));
   if (n.network_messages > 0)
