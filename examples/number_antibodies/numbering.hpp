@@ -203,8 +203,7 @@ inline std::vector<std::pair<Number, char>> filled(const Reading& made) {
 inline Answer numbered(const std::vector<Id>& source, const std::vector<Id>& tokens,
                        const std::vector<float>& scores) {
   const auto ended = std::find(tokens.begin(), tokens.end(), token::end) - tokens.begin();
-  const long end = static_cast<long>(std::min({static_cast<std::size_t>(ended), source.size(),
-                                               scores.size()}));  // the last token has no score
+  const long end = std::min<long>(ended, static_cast<long>(source.size()));
   Answer answer;
   answer.score = detail::mean_score(tokens, scores, end);
   if (answer.score < 15) {

@@ -33,9 +33,10 @@ std::string text_of(const Answer& answer) {
 
 TEST_CASE("numbers of antibodies are anarcii's, of the same tokens") {
   for (const Case& c : cases) {
-    const std::vector<float> scores(c.tokens.size() - 1, 20);  // of each token but the first
+    // Of each token but the first, and of one more: the tokens stand here up to the source's
+    // length.
+    const std::vector<float> scores(c.tokens.size(), 20), low(c.tokens.size(), 14);
     CHECK(text_of(numbered(source_tokens(c.text), c.tokens, scores)) == c.wanted);
-    const std::vector<float> low(c.tokens.size() - 1, 14);
     const Answer refused = numbered(source_tokens(c.text), c.tokens, low);
     CHECK(refused.chain == "F");
     CHECK(refused.error ==

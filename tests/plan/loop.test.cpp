@@ -150,6 +150,7 @@ TEST_CASE("products in rounds, played by all processes") {
   }
   CHECK(wrong == 0);
   for (const auto& [name, count] : seen) MESSAGE(name << ": " << count);
+  if (support::share > 1) return;  // too few cases for every one to be chosen
   for (const char* name :
        {"gather loop", "gather loop of a free letter", "gather loop both ways",
         "gather loop both ways of a free letter", "reduce-scatter loop of a free letter",

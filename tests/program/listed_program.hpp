@@ -99,11 +99,16 @@ class ListedProgram {
   }
   int add(int a, int b) { return map({a, b}, "add"); }
   int relu(int x) { return map({x}, "relu"); }
-  Program take(int kept) {
-    program.tensor_to_change(kept).last = program.size();
+  void keep(int t) { program.tensor_to_change(t).last = program.size(); }
+  /// Returns the Program with the lifetimes of its tensors, which alone are held.
+  Program take() {
     program.relist(program.entries());
-    program.state_held(0);  // by tensors of its own alone
+    program.state_held(0);
     return program;
+  }
+  Program take(int kept) {
+    keep(kept);
+    return take();
   }
 
   Program program;
@@ -151,10 +156,9 @@ class SomeProgram {
   }
   Program take() {
     for (const int t : made_)
-      if (random_.chance(10)) keep(t);
-    keep(made_.back());
-    list_.program.relist(list_.program.entries());
-    return list_.program;
+      if (random_.chance(10)) list_.keep(t);
+    list_.keep(made_.back());
+    return list_.take();
   }
 
  private:
@@ -162,7 +166,6 @@ class SomeProgram {
 
   const TensorDesc& of(int t) const { return list_.program.tensor(t).desc; }
   Extents extents_of(int t) const { return of(t).extents; }
-  void keep(int t) { list_.program.tensor_to_change(t).last = list_.program.size(); }
   Index extent() {
     return random_.chance(60) ? 1 + random_.below(13) : Index{4} << random_.below(7);
   }
