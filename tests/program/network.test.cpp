@@ -667,8 +667,13 @@ TEST_CASE(
   CHECK(ring.all_to_all_percent == 427);
   CHECK(machine(Network::torus({4, 16}, {1e9, 1e-6})).all_to_all_percent ==
         std::lround(100 * 64 * 4 / 63.0));
-  // Each message goes up and down; of 15, 12 share the two links of four hosts.
-  CHECK(machine(Network::fat_tree({4, 4}, {1, 2}, {1e9, 0})).all_to_all_percent == 160);
+  // Each message goes up and down; of 15, 12 share the two links of four hosts, or the one, which a
+  // ring fills as it does those of hosts.
+  for (const int up : {1, 2}) {
+    const Machine tree = machine(Network::fat_tree({4, 4}, {1, up}, {1e9, 0}));
+    CHECK(tree.network_payload_ps_per_kib == 1'024'000);
+    CHECK(tree.all_to_all_percent == 320 / up);
+  }
   CHECK(machine(Network::nodes(8, 4, {5e9, 0}, {1e9, 0})).all_to_all_percent == 100);
   CHECK(machine(Network::nodes(8, 4, {5e9, 0}, {1e9, 0})).network_payload_ps_per_kib == 4'096'000);
   CHECK(Network::torus({16}, {1e9, 0}).machine().all_to_all_percent == 100);
@@ -692,22 +697,41 @@ TEST_CASE("by such a machine moves on a torus cost what they take") {
   }
 }
 
+TEST_CASE("a mesh within a host sends all-to-alls over no links of the network") {
+  const Network torus = Network::torus({8, 8}, {1e9, 0}, 4, {5e9, 0});
+  const Machine machine = torus.machine({}, CollectiveWays::links);
+  CHECK(machine.all_to_all_percent > 200);
+  for (const int processes : {4, 8}) {
+    std::int64_t cost[2] = {};
+    for (const bool by_rings : {false, true}) {
+      PlanOptions options;
+      options.machine = machine;
+      if (by_rings) options.machine.all_to_all_percent = 100;
+      const Plan plan = detail::plan_reshard({DType::f64, {1024, 1024}, Sharding{{0}, {}}},
+                                             Sharding{{}, {0}}, MeshShape{processes}, 0, options);
+      REQUIRE(plan.count(Collective::all_to_all) == 1);
+      for (const Step& step : plan.steps) cost[by_rings] += step.cost;
+    }
+    CHECK((cost[0] > cost[1]) == (processes > 4));
+  }
+}
+
 TEST_CASE("where all-to-alls fill links, a product gathers along the axes of its mesh") {
   // A feed-forward layer's, over both axes: GSPMD's "2D finalized".
-  const Network torus = Network::torus({32, 32}, {70e9, 0}, 2);
+  const Machine torus = Network::torus({32, 32}, {70e9, 0}, 2).machine({}, CollectiveWays::links);
   const TensorDesc x{DType::bf16, {512, 1024, 8192}, Sharding{{0}, {}, {1}}},
       w{DType::bf16, {8192, 65536}, Sharding{{0}, {1}}};
   const auto plan = [&](std::int64_t percent) {
     PlanOptions options;
     options.machine = Machine{.message_ps = 1,
-                              .payload_ps_per_kib = 14'629,
+                              .payload_ps_per_kib = torus.network_payload_ps_per_kib / 2,
                               .copy_ps_per_kib = 4'551,
                               .kiloflop_ps_f32 = 16,
                               .all_to_all_percent = percent};
     return ops::Einsum{parse("aby,yz->abz"), Sharding{{0}, {}, {1}}}.plan(
         {x, w}, {MeshShape{32, 64}, 0, options});
   };
-  const Plan cheap = plan(100), dear = plan(800);
+  const Plan cheap = plan(100), dear = plan(torus.all_to_all_percent);
   CHECK(cheap.count(Collective::exchange) == 2);
   CHECK(dear.count(all_gather) == 2);
   CHECK(dear.communications() == 2);

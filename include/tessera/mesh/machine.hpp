@@ -47,10 +47,9 @@ struct Machine {
   std::int64_t hidden_percent = 0;
   /// Percent of the time of a transfer that it takes with one half going each way around a ring.
   std::int64_t two_way_percent = 100;
-  /// Percent of the time of a transfer that bytes take which a move between shardings sends from
-  /// all processes to any, in all-to-alls and point to point: more than 100 where ways are long and
-  /// share links, as on a torus or in a thin tree. Network::machine() finds it; `calibrate` says
-  /// 100.
+  /// Percent of the time of a ring's bytes that as many take which a move between shardings sends
+  /// by an all-to-all or point to point: more than 100 where ways are long and share links, as on a
+  /// torus or in a thin tree. Network::machine() finds it; `calibrate` says 100.
   std::int64_t all_to_all_percent = 100;
   DeviceOrder order{};  ///< how the mesh lies on the processes; a mesh sets it, files do not
 

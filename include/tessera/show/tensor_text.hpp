@@ -127,6 +127,8 @@ inline std::string to_string(const Machine& m) {
     text += "; between nodes of " + std::to_string(m.processes_per_node) + " processes: message " +
             detail::time_text(m.network_message_ps) + ", payload " +
             rate(m.network_payload_ps_per_kib);
+  if (m.all_to_all_percent > 100)
+    text += "; all-to-alls " + std::to_string(m.all_to_all_percent) + " % of a transfer";
   return text;
 }
 }  // namespace tessera

@@ -279,7 +279,7 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
   const Index messages = max_of(1, n.messages);
   Index near = n.payload - n.network_payload, far = n.network_payload;
   if (point_to_point(move) || move.collective == Collective::all_to_all) {
-    Index& shared = machine.one_node(mesh) ? near : far;  // what goes over links of the network
+    Index& shared = machine.processes_per_node <= 0 ? near : far;  // over links of the network
     shared = machine.spread(shared);
   }
   std::int64_t cost =

@@ -80,9 +80,10 @@ class Network {
   /// Returns the machine with the messages of this network, so that plans and choices are priced
   /// for it: between hosts they take the latency of the longest way from the first host, and the
   /// rate of the slowest link, which the processes of a host share, as if no other host used it.
-  /// Made as links make them, bytes go around the ring of the hosts, half each way, and those of an
-  /// all-to-all of all hosts take as long as the fullest kind of link (a dimension, a level), if
-  /// the ways of the first host stand for all. All else is `machine`'s. Communication: none.
+  /// Made as links make them, bytes go around the ring of the hosts, half each way, with as many
+  /// rings side by side as a host has processes; and those of an all-to-all of all hosts take as
+  /// long as the fullest kind of link (a dimension, a level), if the ways of the first host stand
+  /// for all. All else is `machine`'s. Communication: none.
   TESSERA_FUNCTION Machine machine(const Machine& machine = {},
                                    CollectiveWays ways = CollectiveWays::libraries) const;
 
@@ -122,7 +123,7 @@ class Network {
   void along_tree(int from, int to, std::vector<int>& links) const;
   void along_dragonfly(int from, int to, std::vector<int>& links) const;
   int kind_of(int link) const;
-  double fullest_kind(const std::vector<int>& to) const;
+  double fullest_kind(const std::vector<std::pair<int, int>>& ways) const;
   int add(std::string name, const NetworkLink& link) {
     names_.push_back(std::move(name));
     links_.push_back(link);

@@ -12,10 +12,10 @@ namespace tessera {
 enum class CollectiveWays {
   libraries,  ///< as MPI libraries do (program/network/rounds.hpp)
   /// As the interconnects of accelerators do, over links of their own. All-gathers, reduce-scatters
-  /// and all-reduces go around a ring of the members in their order, half of the data each way. All
-  /// other messages of a call but a broadcast's set out at once: an all-to-all takes as long as the
-  /// link that has most to carry; a message point to point, as the one of its links that has. Half
-  /// of a message goes each way where a torus has two that are as short.
+  /// and all-reduces go around a ring of the members in their order, half of the data each way. The
+  /// messages of all-to-alls and those point to point set out at once. An all-to-all ends when the
+  /// fullest link is done, a message point to point when the fullest of its own links is. Where a
+  /// torus has two ways that are as short, half of a message goes each way.
   links
 };
 

@@ -50,8 +50,8 @@ class SharedLinks {
   /// Returns how many seconds the messages that have been taken in need, if the link that has most
   /// to carry is busy all the time. Adds to `use` what the links carry.
   TESSERA_FUNCTION double take_at_once(LinkUse& use, double times = 1);
-  /// Returns how many seconds each of a call's messages takes that are all under way at once, if of
-  /// its links the one that has most to carry is busy all the time; the list is valid until the
+  /// Returns how many seconds each message takes of those that are all under way at once: until the
+  /// fullest of its own links has carried all that goes through it. The list is valid until the
   /// next call. Adds to `use` as above.
   TESSERA_FUNCTION const std::vector<double>& times_at_once(
       const std::vector<NetworkMessage>& messages, LinkUse& use, double times = 1);

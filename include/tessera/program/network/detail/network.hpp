@@ -88,24 +88,25 @@ TESSERA_FUNCTION int Network::kind_of(int link) const {
   if (shape_ == Shape::torus) return link / 2 % static_cast<int>(down_.size());
   return static_cast<int>(std::upper_bound(first_.begin(), first_.end(), link) - first_.begin());
 }
-/// Returns for how long the links of the fullest kind are busy, a byte of what each host sends: in
-/// equal shares to those that lie to it as `to` lie to host 0.
-TESSERA_FUNCTION double Network::fullest_kind(const std::vector<int>& to) const {
+/// Returns for how long the links of the fullest kind are busy, a byte of what each host sends, if
+/// all hosts send as on these ways, in equal shares.
+TESSERA_FUNCTION double Network::fullest_kind(const std::vector<std::pair<int, int>>& ways) const {
   // Of each kind: its links, and the seconds of all of them together, for a byte on each way.
   const std::size_t kinds = std::max(down_.size(), first_.size() + 1);
   std::vector<double> number(kinds), seconds(kinds);
   for (int l = 0; l < links(); ++l) number[static_cast<std::size_t>(kind_of(l))] += 1;
   std::vector<int> way;
-  for (const int host : to) {
+  for (const auto& [from, to] : ways) {
     way.clear();
-    add_route(0, host, way);
+    add_route(from, to, way);
     for (const int l : way)
       seconds[static_cast<std::size_t>(kind_of(l))] += 1 / link(l).bytes_per_second;
   }
   double fullest = 0;
   for (std::size_t k = 0; k < kinds; ++k)
     if (number[k] > 0)
-      fullest = std::max(fullest, seconds[k] / static_cast<double>(to.size()) * hosts_ / number[k]);
+      fullest =
+          std::max(fullest, seconds[k] / static_cast<double>(ways.size()) * hosts_ / number[k]);
   return fullest;
 }
 
@@ -113,11 +114,13 @@ TESSERA_FUNCTION Machine Network::machine(const Machine& machine, CollectiveWays
   const auto picoseconds = [](double seconds) {
     return static_cast<std::int64_t>(std::clamp(1e12 * seconds + 0.5, 1.0, 9e18));
   };
-  // Of the ways from one host, which stand for all of a network that looks alike from every host.
+  // The ways from one host stand for all of a network that looks alike from every host.
   double longest = 0;
-  std::vector<int> way, others;
-  for (int to = 1; to < hosts_; to += hosts_ / 65536 + 1) {
-    others.push_back(to);
+  std::vector<int> way;
+  std::vector<std::pair<int, int>> to_all, around;
+  for (int to = 0; to < hosts_; to += hosts_ / 65536 + 1) {
+    for (const int next : {to + 1, to + hosts_ - 1}) around.emplace_back(to, next % hosts_);
+    if (to > 0) to_all.emplace_back(0, to);
     way.clear();
     add_route(0, to, way);
     double seconds = 0;
@@ -133,10 +136,10 @@ TESSERA_FUNCTION Machine Network::machine(const Machine& machine, CollectiveWays
   own.network_payload_ps_per_kib = picoseconds(1024 * per_host_ / slowest);
   own.processes_per_node = per_host_;
   if (ways == CollectiveWays::libraries || hosts_ < 2) return own;
-  const double ring = fullest_kind({1, hosts_ - 1});
+  const double ring = fullest_kind(around);
   own.network_payload_ps_per_kib = picoseconds(1024 * per_host_ * ring);
   own.all_to_all_percent =
-      static_cast<std::int64_t>(std::max(100.0, 100 * fullest_kind(others) / ring + 0.5));
+      static_cast<std::int64_t>(std::clamp(100 * fullest_kind(to_all) / ring + 0.5, 100.0, 1e9));
   return own;
 }
 
