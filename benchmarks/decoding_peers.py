@@ -133,6 +133,8 @@ class LlamaTexts:
             asked.type_k = asked.type_v = llama_cpp.GGML_TYPE_F32
             asked.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         self.context = llama_cpp.llama_init_from_model(model, asked)
+        if not self.context:
+            sys.exit(f"decoding_peers.py: llama.cpp has not made a context of {texts} texts")
         self.batch = llama_cpp.llama_batch_init(texts * BEGINS, 0, 1)
 
     def forget(self):
@@ -164,6 +166,8 @@ def llama_steps(seconds, threads, folder, keeps_floats=False):
     path = os.path.join(folder, GGUF)
     write_gguf(path, tensors)
     model = llama_cpp.llama_model_load_from_file(path.encode(), llama_cpp.llama_model_default_params())
+    if not model:
+        sys.exit(f"decoding_peers.py: llama.cpp has not read {path}")
     ids, scores = tensors["ids"], tensors["scores"]
     texts = LlamaTexts(model, len(ids), threads, keeps_floats)
     found = [texts.read(ids[:, :BEGINS]).copy()] + [texts.read(ids[:, at:at + 1]).copy() for at in range(BEGINS, PLACES - 1)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The large models of the blog on GSPMD (2021) but GShard's, by the sizes that were published of
-/// them, and a step of their training.
+/// The blog on GSPMD (2021) trains LaMDA, MLPerf-BERT and GLaM: their published sizes, and a step
+/// of training.
 ///
 ///     const Program program = blog::step<logical::groups>(mesh, blog::lamda);
 #include <string>

@@ -271,7 +271,8 @@ void utilization(Table& table) {
   table.add({"blog, GShard-M4, 2048 experts, 32 layers, of peak",
              percent_of_peak(mixture, v3, times_of(mixture)), 46.8, "%",
              "maps go through memory here, which a compiler fuses with products"});
-  // Which mesh the sparse decoder had is not published. An axis of 32 lies along a side of the pod.
+  // Which mesh the sparse decoder had is not published. 64 x 32 lies on the pod with its axes
+  // turned.
   Reached best;
   std::string name;
   for (const Pod& one : {Pod{v3, slice(cores), 16, 128}, Pod{v3, slice(cores), 32, 64},

@@ -14,7 +14,7 @@ import sys
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support")]
 import names  # noqa: E402
 import weights  # noqa: E402
-from download import Wheel  # noqa: E402
+from download import Refused, Wheel  # noqa: E402
 
 LETTERS = "A C D E F G H I K L M N P Q R S T V W Y"
 
@@ -49,7 +49,10 @@ class Model:
 def words_of(tokenizer):
     """Returns the words of a tokenizer.json by their numbers, with spaces between them."""
     numbers = json.loads(tokenizer)["model"]["vocab"]
-    return " ".join(sorted(numbers, key=numbers.get))
+    words = sorted(numbers, key=numbers.get)
+    if [numbers[word] for word in words] != list(range(len(words))) or any(len(word.split()) != 1 for word in words):
+        raise Refused("its tokenizer.json numbers its words with gaps, or has words with spaces, and a list of them would shift")
+    return " ".join(words)
 
 
 BERT_MARKS = {"padding": "[PAD]", "unknown": "[UNK]", "begin": "[CLS]", "end": "[SEP]", "mask": "[MASK]"}

@@ -65,8 +65,12 @@ class Vocabulary {
     const auto found = std::find(words_.begin(), words_.end(), word);
     return found == words_.end() ? -1 : static_cast<Id>(found - words_.begin());
   }
-  /// Whether sequences can be given as letters: those of proteins are words.
-  bool has_letters() const { return find("A") >= 0; }
+  /// Whether sequences can be given as letters: those of the amino acids are words.
+  bool has_letters() const {
+    const std::string letters = "ACDEFGHIKLMNPQRSTVWY";
+    return std::all_of(letters.begin(), letters.end(),
+                       [&](char one) { return find(std::string(1, one)) >= 0; });
+  }
   /// Returns the id of a letter; '_' stands for one that is masked.
   Id letter(char c) const {
     const Id id = c == '_' ? mask : find(std::string(1, c));

@@ -56,7 +56,7 @@ class Results {
       add_states(batch, static_cast<Index>(layer), to_host(answer.states[layer]).values);
   }
 
-  /// Those within sequences.
+  /// Words of sequences that have been answered, without those that begin and end them.
   Index words() const { return words_; }
   const Rows& means() const { return means_; }
   const Rows& states() const { return states_; }

@@ -7,8 +7,8 @@
 ///     log.add({1, 1800}, 3.2);   log.measure({4.1, 4.7});   log.recent_loss();
 ///     write_log("run", log, "tokens", "nats a token");                          // run.csv, run.svg
 ///
-/// Laws: curves are over the last count. Each loss counts once in the curve of training, in the
-/// middle of its window, a fiftieth of the run.
+/// Laws: curves are over the last count. The curve of training has a mean for each fiftieth of the
+/// run, in its middle; what is left after the last whole one is not in it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -44,8 +44,8 @@ inline constexpr const char* usage =
   --resume FILE       go on from there, on any mesh, split in any way
   --log FILE          write step, tokens, seconds and losses to FILE.csv, and their curve to FILE.svg
   --measure N         steps between held-out losses in the log (200)
-  --held-out N        sentences of a language and a length that are measured at the end, of those learned from
-                      too; on the way an eighth (256)
+  --held-out N        sentences of a language and a length that are measured at the end, and as many of those it
+                      learned from; on the way an eighth of them (256)
   --translate FILE    translate as many of what is held out, for score.py
   --beams N           hypotheses; 1: the likeliest token at each place (1)
   --dry               print the plan only, for a mesh of any size, on one process

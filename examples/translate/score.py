@@ -187,18 +187,18 @@ def read_losses(path):
         rows = list(csv.DictReader(file))
     columns = [name for name in rows[0] if name.startswith("held_out")] if rows else []
     measured = [(int(row["step"]), mean([float(row[name]) for name in columns])) for row in rows if columns and row[columns[0]]]
-    if len(measured) < 2:
-        raise torch_file.FileFault(f"{path} has {len(measured)} held-out losses, and a curve needs two; give translate --log, and a "
-                                   "smaller --measure")
+    if len(measured) < 3:
+        raise torch_file.FileFault(f"{path} has {len(measured)} held-out losses, and a curve needs two before the one at the end; give "
+                                   "translate --log, and a smaller --measure")
     return measured
 
 
 def curves(losses):
     """Returns a drawing of {model: [(step, loss)]}. The last loss of each is left out, since other sentences are measured at the end."""
-    losses = {model: some[:-1] if len(some) > 2 else some for model, some in losses.items()}
+    losses = {model: some[:-1] for model, some in losses.items()}
     values = [value for some in losses.values() for _, value in some]
     last = max(step for some in losses.values() for step, _ in some)
-    drawing = Drawing(480, min(values), max(values))
+    drawing = Drawing(480, min(values), max(max(values), min(values) + 0.01))
     drawing.levels("{:.4g}")
     apart = step_of(last)
 
@@ -244,6 +244,10 @@ def main():
     given = parser.parse_args()
     if not given.model and not given.losses:
         parser.error("there is nothing to score; give --model NAME FILE, or --losses NAME CSV with --curves")
+    for flag, rows in (("--model", given.model), ("--losses", given.losses)):
+        names = [name for name, *_ in rows]
+        if len(set(names)) < len(names):
+            parser.error(f"{flag} has the name {max(names, key=names.count)!r} twice; give each run its own")
     if bool(given.losses) != bool(given.curves):
         parser.error("--losses and --curves are given together: logs, and where to draw them")
     try:

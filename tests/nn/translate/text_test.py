@@ -404,17 +404,17 @@ class Scores(unittest.TestCase):
 
     def test_curves_of_losses(self):
         with tempfile.TemporaryDirectory() as folder:
-            logs = {"dense": "1,9,,\n2,8,6.0,4.0\n3,7,,\n4,6,3.0,2.0\n6,5,1.0,1.0\n", "b": "1,9,8.0,6.0\n2,8,6.0,5.0\n"}
+            logs = {"dense": "1,9,,\n2,8,6.0,4.0\n3,7,,\n4,6,3.0,2.0\n6,5,1.0,1.0\n", "b": "1,9,8.0,6.0\n2,8,6.0,5.0\n3,7,2.0,2.0\n"}
             losses = {}
             for name, rows in logs.items():
                 path = os.path.join(folder, name + ".csv")
                 with open(path, "w", encoding="utf-8") as file:
                     file.write("step,loss,held_out_de,held_out_hu\n" + rows)
                 losses[name] = score.read_losses(path)
-            self.assertEqual(losses, {"dense": [(2, 5.0), (4, 2.5), (6, 1.0)], "b": [(1, 7.0), (2, 5.5)]})
+            self.assertEqual(losses, {"dense": [(2, 5.0), (4, 2.5), (6, 1.0)], "b": [(1, 7.0), (2, 5.5), (3, 2.0)]})
             with open(path, "w", encoding="utf-8") as file:
-                file.write("step,loss,held_out_de\n1,9,\n2,8,3.5\n")
-            with self.assertRaisesRegex(score.torch_file.FileFault, "has 1 held-out losses"):
+                file.write("step,loss,held_out_de\n1,9,\n2,8,3.5\n3,8,3\n")
+            with self.assertRaisesRegex(score.torch_file.FileFault, "has 2 held-out losses"):
                 score.read_losses(path)
         drawing = xml.etree.ElementTree.fromstring(score.curves(losses))
         lines = [[tuple(map(float, point.split(","))) for point in line.get("points").split()]

@@ -100,9 +100,9 @@ struct MovedShare {
     }
     for (const RegionDim& d : region) {
       const Interval own = source_block(d, mesh, at), made = block(d.extent, d.axes, mesh, at);
-      has *= read_by(d, own, {0, d.extent});
-      needs *= read_by(d, {0, d.source_extent}, made);
-      kept *= read_by(d, own, made);
+      has = saturating_mul(has, read_by(d, own, {0, d.extent}));
+      needs = saturating_mul(needs, read_by(d, {0, d.source_extent}, made));
+      kept = saturating_mul(kept, read_by(d, own, made));
     }
   }
 
@@ -120,7 +120,8 @@ struct MovedShare {
       const RowMajorBlock result = row_major_block(region, first, end, false, mesh, at, needs);
       if (source.empty()) has = 0;
       if (result.empty()) needs = 0;
-      kept *= shared_elements(source, result, group_length(region, first, end));
+      kept =
+          saturating_mul(kept, shared_elements(source, result, group_length(region, first, end)));
       end = first;
     }
   }
@@ -160,7 +161,7 @@ inline Index least_of_move(const Plan& plan) {
       const MovedShare share(regions[k], plan.mesh, at);
       missing = saturating_add(missing, saturating_mul(alike, share.needs - share.kept));
       if (sent && (all - plan.slots[k].desc.sharding.used()).empty())
-        alone += share.has - (for_one ? share.kept : 0);
+        alone = saturating_add(alone, share.has - (for_one ? share.kept : 0));
     }
     least = max_of(least, alone);
   });
