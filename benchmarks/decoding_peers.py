@@ -23,13 +23,12 @@ import argparse
 import functools
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.dont_write_bytecode = True
+from timed import median_ms
 from written import write_json
 
 LAYERS, EMBED, HEADS, HIDDEN, WORDS, BEGINS, WRITES = 6, 512, 8, 2048, 8192, 32, 64
@@ -40,13 +39,7 @@ WEIGHTS, GGUF = "weights.npz", "weights.gguf"
 
 def measure(texts, write, seconds):
     """Prints what a token takes where `write` writes all."""
-    write()
-    times, begin = [], time.perf_counter()
-    while len(times) < 3 or time.perf_counter() - begin < seconds:
-        start = time.perf_counter()
-        write()
-        times.append(time.perf_counter() - start)
-    print(f"{texts} texts: {statistics.median(times) / WRITES * 1e3:.4f} ms", flush=True)
+    print(f"{texts} texts: {median_ms(write, seconds, before=1, least=3) / WRITES:.4f} ms", flush=True)
 
 
 def write_weights(model, folder):

@@ -14,12 +14,11 @@ import argparse
 import importlib.util
 import os
 import re
-import statistics
 import subprocess
 import sys
-import time
 
 sys.dont_write_bytecode = True
+from timed import median_ms
 from written import write_json
 
 SHAPES = ((2048, 2048, 2048), (8192, 8192, 128), (512, 512, 16384), (128, 8192, 8192))  # m, n, k
@@ -53,14 +52,7 @@ def contraction_row(grid):
 
 
 def measure(name, step, asked):
-    for _ in range(2):
-        step()
-    times, begin = [], time.perf_counter()
-    while len(times) < 5 or time.perf_counter() - begin < asked.seconds:
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
-    print(f"{name}: {statistics.median(times) * 1e3:.2f} ms", flush=True)
+    print(f"{name}: {median_ms(step, asked.seconds):.2f} ms", flush=True)
 
 
 def wants(row, asked):

@@ -17,12 +17,11 @@ import argparse
 import importlib.util
 import os
 import re
-import statistics
 import subprocess
 import sys
-import time
 
 sys.dont_write_bytecode = True
+from timed import median_ms
 from written import write_json
 
 LAYERS, EMBED, HEADS, HIDDEN, PLACES, BATCH, WORDS = 4, 256, 8, 1024, 256, 8, 256
@@ -32,14 +31,7 @@ STEP, SENT, BOTH, FEED = "Transformer step", "mixture, forward", "mixture, forwa
 
 
 def measure(name, step, seconds):
-    for _ in range(2):
-        step()
-    times, begin = [], time.perf_counter()
-    while len(times) < 5 or time.perf_counter() - begin < seconds:
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
-    print(f"{name}: {statistics.median(times) * 1e3:.1f} ms", flush=True)
+    print(f"{name}: {median_ms(step, seconds):.1f} ms", flush=True)
 
 
 def torch_steps(seconds):

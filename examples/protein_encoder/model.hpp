@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct model : Axis<> {};
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
 using Id = std::int32_t;
+inline constexpr std::string_view amino_acids = "ACDEFGHIKLMNPQRSTVWY";
 
 /// Ways to split the encoder over data x model (tessera/nn/rules.hpp).
 namespace by {
@@ -67,8 +69,7 @@ class Vocabulary {
   }
   /// Whether sequences can be given as letters: those of the amino acids are words.
   bool has_letters() const {
-    const std::string letters = "ACDEFGHIKLMNPQRSTVWY";
-    return std::all_of(letters.begin(), letters.end(),
+    return std::all_of(amino_acids.begin(), amino_acids.end(),
                        [&](char one) { return find(std::string(1, one)) >= 0; });
   }
   /// Returns the id of a letter; '_' stands for one that is masked.

@@ -23,8 +23,6 @@ using namespace protein_encoder;
 /// Texts as ids, between the words that begin and end one.
 using Texts = std::vector<std::vector<Id>>;
 
-inline constexpr const char* twenty_letters = "ACDEFGHIKLMNPQRSTVWY";
-
 inline Texts texts_of(const std::vector<Sequence>& all, const Vocabulary& words) {
   Texts texts;
   for (const Sequence& one : all) texts.push_back(words_of(one.letters, words));
@@ -95,7 +93,7 @@ inline MaskedRows masked_rows(const Texts& texts, const std::vector<Index>& some
   made.ids.assign(static_cast<std::size_t>(made.rows * length), words.padding);
   made.targets.assign(made.ids.size(), -1);
   std::vector<Id> letters;
-  for (const char* c = twenty_letters; *c != 0; ++c) letters.push_back(words.letter(*c));
+  for (const char c : amino_acids) letters.push_back(words.letter(c));
   const Draw draw(key);
   for (Index r = 0; r < made.rows; ++r) {
     const auto& text = texts[static_cast<std::size_t>(some[static_cast<std::size_t>(r)])];

@@ -94,7 +94,7 @@ def model_of(name, folder):
 
 
 def has_letters(facts):
-    return set("ACDEFGHIKLMNPQRSTVWY") <= set(facts["words"].split())
+    return set(fetch.LETTERS.split()) <= set(facts["words"].split())
 
 
 def ids_of(facts, sequences):

@@ -116,11 +116,9 @@ TESSERA_FUNCTION Machine Network::machine(const Machine& machine, CollectiveWays
   };
   // The ways from one host stand for all of a network that looks alike from every host.
   double longest = 0;
+  const int some = hosts_ / 65536 + 1;
   std::vector<int> way;
-  std::vector<std::pair<int, int>> to_all, around;
-  for (int to = 0; to < hosts_; to += hosts_ / 65536 + 1) {
-    for (const int next : {to + 1, to + hosts_ - 1}) around.emplace_back(to, next % hosts_);
-    if (to > 0) to_all.emplace_back(0, to);
+  for (int to = 1; to < hosts_; to += some) {
     way.clear();
     add_route(0, to, way);
     double seconds = 0;
@@ -136,6 +134,11 @@ TESSERA_FUNCTION Machine Network::machine(const Machine& machine, CollectiveWays
   own.network_payload_ps_per_kib = picoseconds(1024 * per_host_ / slowest);
   own.processes_per_node = per_host_;
   if (ways == CollectiveWays::libraries || hosts_ < 2) return own;
+  std::vector<std::pair<int, int>> to_all, around;
+  for (int host = 0; host < hosts_; host += some) {
+    for (const int next : {host + 1, host + hosts_ - 1}) around.emplace_back(host, next % hosts_);
+    if (host > 0) to_all.emplace_back(0, host);
+  }
   const double ring = fullest_kind(around);
   own.network_payload_ps_per_kib = picoseconds(1024 * per_host_ * ring);
   own.all_to_all_percent =

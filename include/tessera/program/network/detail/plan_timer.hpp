@@ -209,7 +209,7 @@ class PlanTimer {
     int rounds = 0;
     for (const Call& call : calls.unlike()) rounds = std::max(rounds, rounds_of(call, links));
     const bool alike = alike_rounds(first, links);
-    const bool at_once = links && (!together || first.kind == Collective::all_to_all);
+    const bool all_to_all = links && first.kind == Collective::all_to_all;
     const bool rings = links && (first.kind == Collective::all_gather || reduces(first.kind));
     const double times = alike ? rounds : 1;
     for (int round = 0; round < (alike ? std::min(rounds, 1) : rounds); ++round) {
@@ -230,10 +230,11 @@ class PlanTimer {
         else if (const RoundMessage m = message_of(call, calls.own(p), round); m.to >= 0)
           send(m.to, m.bytes);
       });
-      if (at_once && together) {  // more messages than one list need hold
+      if (all_to_all) {  // has more messages than one list need hold
         shared_.add_at_once(messages_);
         continue;
       }
+      const bool at_once = links && !together;
       const std::vector<double>& took = at_once ? shared_.times_at_once(messages_, use, runs)
                                                 : shared_.times_of(messages_, use, times * runs);
       // A group's round ends with its last message. Point to point, each process waits for its own.
@@ -246,7 +247,7 @@ class PlanTimer {
         meeting.seconds[i] += times * end_of(meeting.group[i]);
       for (const int group : meeting.group) end_of(group) = 0;
     }
-    if (at_once && together) meeting.seconds.assign(places.size(), shared_.take_at_once(use, runs));
+    if (all_to_all) meeting.seconds.assign(places.size(), shared_.take_at_once(use, runs));
     return meeting;
   }
   /// Notes a message. Over links of one's own it goes both ways, half each, where there are two.
