@@ -33,6 +33,15 @@ struct WeighPlace {
   }
 };
 
+/// As WeighPlace, of what reads the linear index alone, so that rows may be joined.
+struct WeighNumber {
+  static constexpr bool reads_linear_index = true;
+  template <class... T>
+  KOKKOS_FUNCTION std::int64_t operator()(const GlobalIndex& i, T... x) const {
+    return 1000 * i.linear() + Weigh{}(x...);
+  }
+};
+
 detail::LocalMap some_map(Random& random, int operands, const Extents& extents) {
   detail::LocalMap work{extents, {}};
   for (int k = 0; k < operands; ++k) {
@@ -177,14 +186,16 @@ TEST_CASE("a lambda and a result of another type") {
   CHECK(y.values() == std::vector<std::int32_t>{0, 1, 1});
 }
 
-TEST_CASE("a function is told where each element lies in the whole") {
-  Random random(8);
+/// Checks f of blocks: some reach over the whole of some dimensions, or all.
+template <class F> void check_places(const F& f, std::uint64_t seed) {
+  Random random(seed);
   const auto check_block = [&](const Extents& extents) {
     const detail::LocalMap work = some_map(random, 2, extents);
     Extents offset, whole;
     for (const Index extent : extents) {
-      offset.push_back(pick(random, 0, 5));
-      whole.push_back(offset.back() + extent + pick(random, 0, 3));
+      const bool all = pick(random, 0, 1) == 1;
+      offset.push_back(all ? 0 : pick(random, 0, 5));
+      whole.push_back(offset.back() + extent + (all ? 0 : pick(random, 0, 3)));
     }
     const auto x = small_numbers<float>(random, span(extents, work.strides[0]));
     const auto y = small_numbers<std::int32_t>(random, span(extents, work.strides[1]));
@@ -197,12 +208,11 @@ TEST_CASE("a function is told where each element lies in the whole") {
         place.coordinate[d] = offset[d] + i[d];
         place.row_major += place.coordinate[d] * detail::row_major_strides(whole)[d];
       }
-      expected[at(i, to)] =
-          WeighPlace{}(place, x[at(i, work.strides[0])], y[at(i, work.strides[1])]);
+      expected[at(i, to)] = f(place, x[at(i, work.strides[0])], y[at(i, work.strides[1])]);
     });
     const Buffer<float> first(x);
     const Buffer<std::int32_t> second(y);
-    detail::map_with_index<std::int64_t>(WeighPlace{}, work, offset, whole, out.data(),
+    detail::map_with_index<std::int64_t>(f, work, offset, whole, out.data(),
                                          static_cast<const float*>(first.data()),
                                          static_cast<const std::int32_t*>(second.data()));
     tessera::detail::fence();
@@ -215,4 +225,12 @@ TEST_CASE("a function is told where each element lies in the whole") {
   }
   check_block({2, 1, 3, 2, 2, 1, 2, 3});
   check_block({30, 700});  // several threads, rows longer than a tile
+}
+
+TEST_CASE("a function is told where each element lies in the whole") {
+  check_places(WeighPlace{}, 8);
+}
+
+TEST_CASE("a function of the linear index gets that of each element in the whole") {
+  check_places(WeighNumber{}, 9);
 }

@@ -74,6 +74,20 @@ inline BlockIndex block_index(const Extents& extents, const Extents& offset,
   return block;
 }
 
+/// Returns the same block with dimensions that lie side by side in the whole tensor as one: the
+/// elements and their linear indices are the same, their rows as long as can be.
+inline BlockIndex with_joined_rows(const BlockIndex& block, const Extents& global_extents) {
+  BlockIndex joined{0, {}, {}, {}};
+  for (int d = 0; d < block.rank; ++d) {
+    const bool beside = joined.rank > 0 && block.extent[d] == global_extents[d];
+    const int at = beside ? joined.rank - 1 : joined.rank++;
+    joined.extent[at] = (beside ? joined.extent[at] : 1) * block.extent[d];
+    joined.offset[at] = (beside ? joined.offset[at] * global_extents[d] : block.offset[d]);
+    joined.stride[at] = block.stride[d];
+  }
+  return joined;
+}
+
 template <class T, class F> struct FillIndex {
   F f;
   T* out;

@@ -44,6 +44,7 @@ namespace fn {
 /// which may hold anything.
 struct CrossEntropyGradient {
   static constexpr std::string_view name = "gradient of a cross-entropy";
+  template <class> static constexpr bool computes_much = true;
   Index last;  ///< of the vocabulary
   double hit, share, z;
   template <class T, class Id, class C = ComputeType<T>>

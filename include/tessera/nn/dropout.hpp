@@ -10,12 +10,14 @@
 /// Laws: the same elements on every mesh, and on the way back, where nothing was kept for it;
 /// with rate 0 it is x itself. Rows of a batch that come by themselves, from row `first_row` on,
 /// lose the elements that they lose within the batch.
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <type_traits>
 
 #include <tessera/base/error.hpp>
 #include <tessera/grad/custom_gradient.hpp>
+#include <tessera/kernel/functions/detail/float_exponential.hpp>
 #include <tessera/kernel/random.hpp>
 #include <tessera/op/elements/map.hpp>
 
@@ -44,23 +46,25 @@ namespace fn {
 struct Dropped {
   static constexpr std::string_view name = "dropout";
   static constexpr Linearity linearity = Linearity::linear;
-  double rate, scale;
+  static constexpr bool reads_linear_index = true;
+  template <class> static constexpr bool computes_much = true;
+  std::uint64_t least;  ///< an element stays if its random 53 bits are at least that: rate * 2^53
+  double scale;
   std::uint64_t key;
   Index first = 0;  ///< the number of x's first element in the batch
   template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const GlobalIndex& i, T x) const {
-    return keeps(i)
-               ? static_cast<T>(static_cast<ComputeType<T>>(x) * static_cast<ComputeType<T>>(scale))
-               : T{};
+    return kept(i, static_cast<ComputeType<T>>(x) * static_cast<ComputeType<T>>(scale), x);
   }
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION T derivative(const GlobalIndex& i, T) const {
-    return keeps(i) ? tessera::detail::from_double<T>(scale) : T{};
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T derivative(const GlobalIndex& i, T x) const {
+    return kept(i, static_cast<ComputeType<T>>(scale), x);
   }
 
  private:
-  KOKKOS_FORCEINLINE_FUNCTION bool keeps(const GlobalIndex& i) const {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T kept(const GlobalIndex& i, ComputeType<T> value, T) const {
     const auto w = tessera::detail::random_words(first + i.linear(), 40, key);
-    return tessera::detail::unit_interval(tessera::detail::join_words(w.word[0], w.word[1])) >=
-           rate;
+    const bool stays = tessera::detail::join_words(w.word[0], w.word[1]) >> 11 >= least;
+    return static_cast<T>(tessera::detail::choose(stays, value, ComputeType<T>{}));
   }
 };
 }  // namespace fn
@@ -79,8 +83,8 @@ inline fn::Dropped dropped(const Dropout& drop, Index row, Where where) {
     throw UsageError("dropout: the rate " + std::to_string(drop.rate) +
                          " is no probability below 1; give one of at least 0 and less than 1",
                      where);
-  return {drop.rate, 1 / (1 - drop.rate), Dropout::mixed(drop.seed ^ Dropout::mixed(drop.step)),
-          drop.first_row * row};
+  return {static_cast<std::uint64_t>(std::ceil(drop.rate * 0x1p53)), 1 / (1 - drop.rate),
+          Dropout::mixed(drop.seed ^ Dropout::mixed(drop.step)), drop.first_row * row};
 }
 }  // namespace detail
 

@@ -65,7 +65,7 @@ template <class R, class F, class... T> struct MapWithIndex {
                 MapTile<T>&&... tile) const {
     const int last = block.rank - 1;
     alignas(64) R made[map_tile];
-    with_wide_vectors([&]() TESSERA_INLINE {
+    with_wide_vectors<ComputesMuch<F, T...>>([&]() TESSERA_INLINE {
       GlobalIndex first = block.at(begin);
       for (Index i = begin; i < end;) {
         const Index left =
@@ -149,6 +149,10 @@ template <class R, class F, class... T> struct MapWithIndexOnDevice {
   }
 };
 
+/// F reads nothing of an index but its linear one.
+template <class F>
+concept ReadsLinearIndex = F::reads_linear_index;
+
 /// Writes f(index, in0[...], in1[...], ...) to each element of `out` as kernel/map/map.hpp's map
 /// does, where index is the element's GlobalIndex: the result is the block at `offset` of a tensor
 /// of `global_extents`. Communication: none.
@@ -157,8 +161,9 @@ void map_with_index(F f, const LocalMap& work, const Extents& offset, const Exte
                     R* out, const T*... in) {
   static_assert(sizeof...(T) >= 1 && sizeof...(T) <= max_dims,
                 "[tessera] map_with_index takes one to eight operands.");
-  const MapWithIndex<R, F, T...> kernel{f, map_shape<sizeof...(T)>(work),
-                                        block_index(work.extents, offset, global_extents), out,
+  BlockIndex block = block_index(work.extents, offset, global_extents);
+  if constexpr (ReadsLinearIndex<F>) block = with_joined_rows(block, global_extents);
+  const MapWithIndex<R, F, T...> kernel{f, map_shape<sizeof...(T)>(work), block, out,
                                         MapInputs<T...>(in...)};
   if constexpr (kernels_on_host) {
     launch("tessera::map_with_index", kernel.shape.size, 4096, kernel);

@@ -241,13 +241,15 @@ template <class T, class S = ComputeType<T>, bool documents = false> class Block
                         options_.window};
     if constexpr (documents) {
       return placed_map<S, std::int32_t, std::int32_t>(
-          "bgrst,bs,bt->bgrst", fn::SeenInDocument{mask}, where_, x,
+          "bgrst,bs,bt->bgrst", fn::SeenInDocument{mask}, sizes_.all, where_, x,
           part_of(mask_.queries, 1, s, where_), part_of(mask_.keys, 1, t, where_));
     } else {
       if (mask_.keys.defined())
-        return placed_map<S, bool>("bgrst,bt->bgrst", mask, where_, x,
+        return placed_map<S, bool>("bgrst,bt->bgrst", mask, sizes_.all, where_, x,
                                    part_of(mask_.keys, 1, t, where_));
-      return mask.causal || mask.window > 0 ? placed_map<S>("bgrst->bgrst", mask, where_, x) : x;
+      return mask.causal || mask.window > 0
+                 ? placed_map<S>("bgrst->bgrst", mask, sizes_.all, where_, x)
+                 : x;
     }
   }
   /// Return, with documents, keys with NaN where they or their values are not finite; x with zeros

@@ -115,26 +115,6 @@ struct WithBias {
     return x + static_cast<S>(b);
   }
 };
-/// Dropped, of a block of weights that begins at query s and key t; there are so many groups,
-/// repeats, queries and keys in all.
-struct DroppedBlock {
-  static constexpr std::string_view name = "dropout";
-  Dropped f;
-  Index s, t, groups, repeats, queries, keys;
-  template <class T> KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T x) const {
-    return f(whole(i), x);
-  }
-  template <class T> KOKKOS_FUNCTION T derivative(const GlobalIndex& i, T x) const {
-    return f.derivative(whole(i), x);
-  }
-
- private:
-  KOKKOS_FUNCTION GlobalIndex whole(GlobalIndex i) const {
-    i.row_major =
-        (((i[0] * groups + i[1]) * repeats + i[2]) * queries + i[3] + s) * keys + i[4] + t;
-    return i;
-  }
-};
 }  // namespace fn
 
 namespace detail {
@@ -149,14 +129,16 @@ DynamicTensor block_map(std::string_view equation, const F& f, const Sharding& o
                             {function_name<F>(), where},
                             {.kernel = MapRunner<R, F, X...>::kernel(f)}}));
 }
-/// The same of a function of the place among a block of scores, the score, and what is beside it.
+/// The same of a function of the place among a block of scores, the score, and what is beside it;
+/// linear indices are those in a tensor of extents `all`.
 template <class R, class... X, class F, class... A>
-DynamicTensor placed_map(std::string_view equation, const F& f, Where where, const DynamicTensor& x,
-                         const A&... beside) {
+DynamicTensor placed_map(std::string_view equation, const F& f, const Extents& all, Where where,
+                         const DynamicTensor& x, const A&... beside) {
   const ops::Map operation{parse(equation), dtype_of<R>, Linearity::pointwise, x.sharding()};
   const OperandList operands{&x.core(), &beside.core()...};
   PlacedFunction<F> placed{f, {}, {}};
   place_result(operation.terms, operands, x.sharding(), placed.offset, placed.extents);
+  placed.extents = all;
   return DynamicTensor(run({operation,
                             operands,
                             {function_name<F>(), where},
@@ -185,11 +167,10 @@ template <class To, class From> DynamicTensor converted(const DynamicTensor& x, 
 /// Returns the weights of queries s and keys t without those that are dropped; `all` are the
 /// extents of all weights.
 template <class T>
-DynamicTensor thinned(const DynamicTensor& weights, const fn::Dropped& drop, Span s, Span t,
+DynamicTensor thinned(const DynamicTensor& weights, fn::Dropped drop, Span s, Span t,
                       const Extents& all, Where where) {
-  return placed_map<T>("bgrst->bgrst",
-                       fn::DroppedBlock{drop, s.from, t.from, all[1], all[2], all[3], all[4]},
-                       where, weights);
+  drop.first += s.from * all[4] + t.from;
+  return placed_map<T>("bgrst->bgrst", drop, all, where, weights);
 }
 inline DynamicTensor product(std::string_view equation, const DynamicTensor& a,
                              const DynamicTensor& b, const Sharding& out, Where where) {
