@@ -2,6 +2,13 @@
 // together: halo
 // Operators that are started and waited for later, on MPI: also spinning, where the plain calls
 // block.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+#include <utility>
+
 #include "op/async_cases.hpp"
 #include "support/world.hpp"
 
@@ -25,3 +32,55 @@ TEST_CASE(
     }
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // they take memory of their own
+namespace {
+template <class... D> using Single = ShardedTensor<float, Grid, P<D...>>;
+/// Lets the process have little more memory than it has; at its end, as before.
+class ScarceMemory {
+ public:
+  ScarceMemory() {
+    ::getrlimit(RLIMIT_AS, &before_);
+    Index pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit little = before_;
+    little.rlim_cur = static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE) + (6 << 20));
+    ::setrlimit(RLIMIT_AS, &little);
+  }
+  ~ScarceMemory() { ::setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+}  // namespace
+
+TEST_CASE(
+    "an exception while an exchange travels frees nothing that it writes, and ends the mesh") {
+  // The result of the convolution is allocated while the borders travel; free memory is in pieces.
+  if (support::world()->size() != 2) return;
+  MeshOptions options;
+  options.machine.hidden_percent = 100;
+  options.machine.payload_ps_per_kib = 100'000'000;
+  const auto mesh = make_mesh<Grid>(support::world(), sizes<Grid>(2, 1), options);
+  const auto x = full<Single<_, data, _, _>>(mesh, {1, 16, 4096, 64}, 1);
+  const auto k = full<Single<_, _, _, _>>(mesh, {3, 1, 64, 64}, 1);
+  std::vector<Real<_>> held;
+  const auto hold = [&] { held.push_back(full<Real<_>>(mesh, {1 << 19}, 3)); };
+  for (int i = 0; i < 40; ++i) hold();
+  std::optional<ScarceMemory> scarce(std::in_place);
+  CHECK_THROWS_AS(
+      [&] {
+        for (;;) hold();
+      }(),
+      MemoryError);
+  for (std::size_t i = 0; i < held.size(); i += 2) held[i] = {};
+  const Index in_use = mesh.core()->arena().in_use();
+  CHECK_THROWS_AS((void)convolve<nhwc>(x, k, {.low = {1, 0}, .high = {1, 0}}), MemoryError);
+  scarce.reset();
+  CHECK(mesh.core()->arena().in_use() > in_use);
+  CHECK_THROWS_WITH_AS((void)sum(x),
+                       doctest::Contains("an exception passed while an operator was under way"),
+                       UsageError);
+}
+#endif

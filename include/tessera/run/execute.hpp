@@ -105,6 +105,16 @@ class Execution : private ExecutionMemory {
         live_(!mesh_->dry()) {
     for (int i = 0; i < operands.size(); ++i) lay(i, operands[i]->memory());
   }
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+  /// Where an exception has passed between the start of a call and its end, MPI may still read and
+  /// write: nothing of that is freed, and the mesh can no longer be used.
+  ~Execution() {
+    if (unfinished_ == 0) return;
+    mesh_->poison("an exception passed while an operator was under way");
+    for (auto& pending : pending_) (void)pending.release();
+    keep_for_ever(operands_);
+  }
   TensorCore run() {
     const ToolRegion region([this] { return name(); }, named());
     begin();
@@ -129,12 +139,7 @@ class Execution : private ExecutionMemory {
                                    : bound.call->done();
   }
   /// Returns true when no call is in progress that writes memory, without asking MPI.
-  bool arrived_already() const {
-    if (under_way_ < 0) return true;
-    return binding_ == nullptr
-               ? pending_[static_cast<std::size_t>(under_way_)] == nullptr
-               : binding_->calls[static_cast<std::size_t>(under_way_)].shared != nullptr;
-  }
+  bool arrived_already() const { return unfinished_ == 0; }
   /// Returns true when nothing is left to carry out.
   bool complete() const { return next_ == list_.all.size() && under_way_ < 0; }
   /// Carries out what is left.
@@ -328,6 +333,7 @@ class Execution : private ExecutionMemory {
       pending_.resize(list_.calls.size());
       pending_[static_cast<std::size_t>(i.first)] = mesh_->start(
           call(i.first), data(i.from), data(i.to), site_.label, site_.where, on_host(i));
+      if (pending_[static_cast<std::size_t>(i.first)] != nullptr) ++unfinished_;
       return;
     }
     Binding::Bound& b = bound(i.first);
@@ -337,14 +343,20 @@ class Execution : private ExecutionMemory {
       b.to = data(i.to);
     }
     mesh_->start(*b.call, call(i.first), site_.label, site_.where);
+    ++unfinished_;
   }
   void wait(int number) {
     under_way_ = -1;
-    if (binding_ != nullptr)
-      return mesh_->finish(*bound(number).call, call(number), site_.label, site_.where);
+    if (binding_ != nullptr) {
+      mesh_->finish(*bound(number).call, call(number), site_.label, site_.where);
+      --unfinished_;
+      return;
+    }
     auto& pending = pending_[static_cast<std::size_t>(number)];
-    if (pending != nullptr) mesh_->finish(*pending, call(number), site_.label, site_.where);
+    if (pending == nullptr) return;
+    mesh_->finish(*pending, call(number), site_.label, site_.where);
     pending.reset();
+    --unfinished_;
   }
   /// Reads what the others offer, where it lies.
   void read(const Instruction& i) {
@@ -375,6 +387,7 @@ class Execution : private ExecutionMemory {
   std::size_t next_ = 0;   ///< the instruction that comes next
   int under_way_ = -1;     ///< the call that was started last and has not been waited for
   bool unwaited_ = false;  ///< and that the list does not wait for
+  int unfinished_ = 0;     ///< calls that were started and have not been waited for
   RecordedOperator recorded_;
 };
 

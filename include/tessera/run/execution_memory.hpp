@@ -79,6 +79,15 @@ class ExecutionMemory {
     memory(m) = {};  // a later call with no element of it names it
     m < send_staging ? storage(m).reset() : give_back(m);
   }
+  /// Never frees what the list has held so far, nor the operands' storage.
+  void keep_for_ever(const OperandList& operands) {
+    const auto keep = [](const std::shared_ptr<Storage>& storage) {
+      if (storage != nullptr) new std::shared_ptr<Storage>(storage);
+    };
+    for (int slot = 0; slot < slots_; ++slot) keep(storage(slot));
+    for (const TensorCore* operand : operands) keep(operand->storage());
+    held_ = 0;
+  }
 
   const Plan& plan_;
   const std::shared_ptr<MeshCore>& mesh_;
