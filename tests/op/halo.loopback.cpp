@@ -174,3 +174,26 @@ TEST_CASE("typed halos are dynamic ones; what cannot be is said with its numbers
     CHECK_THROWS_WITH_AS(pending.wait(), Contains("waited for twice"), UsageError);
   });
 }
+
+TEST_CASE(
+    "an exchange that finds no memory to start with is none under way, and can be made later") {
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    MeshOptions options;
+    options.memory_limit = Index{1} << 20;
+    const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 1), options);
+    auto u = make_halo<Field<_, data>, 1>(mesh, {4096, 6}, 1, 1, Boundary::periodic);
+    u.assign(from_function<Field<_, data>>(mesh, {4096, 6}, Linear{}));
+    std::vector<Field<_, _>> held;
+    CHECK_THROWS_AS(
+        [&] {
+          for (;;) held.push_back(zeros<Field<_, _>>(mesh, 8, 8));
+        }(),
+        MemoryError);
+    CHECK_THROWS_AS(u.exchange(), MemoryError);
+    CHECK_THROWS_AS((void)u.exchange_async(), MemoryError);
+    held.clear();
+    u.exchange();
+    const Index last = mesh.process() == 0 ? 3 : 0;  // the column behind this process's
+    CHECK(u.global()(7, u.box()[1].hi - 1) == static_cast<double>(7 * 6 + last));
+  });
+}

@@ -77,7 +77,13 @@ TESSERA_FUNCTION void RepeatedExchange::start(CallSite site) {
   s.core.storage()->use().write();  // after what other lanes do there
   s.execution.emplace(*s.prepared, s.operands, s.site, Extras{}, &s.binding);
   s.core.storage()->begin_use(site.where);
-  s.execution->start();
+  try {
+    s.execution->start();
+  } catch (...) {  // there is no exchange to wait for
+    s.execution.reset();
+    s.core.storage()->end_use();
+    throw;
+  }
 }
 
 TESSERA_FUNCTION bool RepeatedExchange::done() {
