@@ -409,6 +409,80 @@ TEST_CASE("checkpoints: written beside the steps that follow") {
   CHECK(folder.files() == 2);
 }
 
+TEST_CASE(
+    "checkpoints: facts that differ between processes are an error on all, and cost no file") {
+  const Folder folder("tessera_checkpoint_facts");
+  const std::string path = folder.file("model.safetensors");
+  run_loopback(3, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 3, 1);
+    auto x = random_normal<Tensor<data, _>>(mesh, {64, 100}, 7);
+    const auto wanted = to_host(x);
+    write_checkpoint(mesh, path, x, {{"step", "1"}});
+    const auto refused = [&](const CheckpointFacts& facts, const char* why) {
+      CHECK_THROWS_WITH_AS(write_checkpoint(mesh, path, x, facts), doctest::Contains(why),
+                           UsageError);
+      CHECK_THROWS_WITH_AS(begin_checkpoint(mesh, path, x, facts).wait(), doctest::Contains(why),
+                           UsageError);
+    };
+    const bool last = mesh.process() == 2;
+    refused(
+        last ? CheckpointFacts{} : CheckpointFacts{{"step", "2"}, {"note", std::string(99, 'n')}},
+        "process 2 gives other facts");
+    refused({{"step", last ? "3" : "2"}}, "process 2 gives other facts");
+    refused({{"step", last ? "\xff" : "2"}}, "no UTF-8");
+    refused({{last ? "tessera.step" : "step", "2"}}, "a name that begins with \"tessera.\"");
+    x *= 0.0f;
+    CHECK(read_checkpoint(mesh, path, x) == CheckpointFacts{{"step", "1"}});
+    CHECK(to_host(x) == wanted);
+  });
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("checkpoints: facts of any name are kept") {
+  const Folder folder("tessera_checkpoint_names");
+  const std::string path = folder.file("model.safetensors");
+  const CheckpointFacts facts{{"a\"tessera.header", "0123456789abcdefXYZ"},
+                              {",\"tessera.header\":\"", "{\"tessera.header\":\"0000"},
+                              {"", "\\"},
+                              {"\\", ""}};
+  run_loopback(1, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 1, 1);
+    auto x = random_normal<Tensor<data, _>>(mesh, {4, 4}, 7);
+    write_checkpoint(mesh, path, x, facts);
+    CHECK(read_checkpoint(mesh, path, x) == facts);
+  });
+}
+
+TEST_CASE(
+    "checkpoints: progress counts what a process writes, and may end it from the first call on") {
+  const Folder folder("tessera_checkpoint_progress");
+  const std::string path = folder.file("model.safetensors");
+  run_loopback(2, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    auto one = random_normal<Tensor<_, _>>(mesh, {1, 1}, 7);  // process 0 writes it
+    CheckpointOptions options;
+    Index seen = -1, total = -1;
+    options.progress = [&](Index done, Index all) { seen = done, total = all; };
+    write_checkpoint(mesh, path, one, {}, options);
+    CHECK(seen == total);
+    CHECK(total == (mesh.process() == 0 ? 4 : 0));
+    read_checkpoint(mesh, path, one, options);
+    CHECK(seen == total);
+    auto x = random_normal<Tensor<data, _>>(mesh, {64, 100}, 7);
+    for (const Index least : {Index{0}, Index{1}}) {
+      options.progress = [&, process = mesh.process()](Index done, Index) {
+        if (process == 1 && done >= least) throw std::runtime_error("ended by the user");
+      };
+      const auto ended = doctest::Contains("ended by the user");
+      CHECK_THROWS_WITH_AS(write_checkpoint(mesh, path, x, {}, options), ended, FileError);
+      CHECK_THROWS_WITH_AS(begin_checkpoint(mesh, path, x, {}, options).wait(), ended, FileError);
+      write_checkpoint(mesh, path, x);
+      CHECK_THROWS_WITH_AS(read_checkpoint(mesh, path, x, options), ended, FileError);
+    }
+  });
+  CHECK(folder.files() == 1);
+}
+
 TEST_CASE("checkpoints: on a dry mesh the communication is planned and nothing is written") {
   const Folder folder("tessera_checkpoint_dry");
   const std::string path = folder.file("model.safetensors");

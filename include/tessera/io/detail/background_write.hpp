@@ -32,15 +32,17 @@ class BackgroundWrite {
   BackgroundWrite(std::shared_ptr<MeshCore> mesh, const std::string& path, const NewFile& made,
                   Index memory, CallSite site)
       : mesh_(std::move(mesh)), memory_(memory), file_(*mesh_, path, made, site) {
-    thread_ = std::thread([this] { write_parts(); });
+    try {
+      file_.all(site, [this] { thread_ = std::thread([this] { write_parts(); }); });
+    } catch (...) {
+      end();
+      throw;
+    }
   }
   BackgroundWrite(const BackgroundWrite&) = delete;
   BackgroundWrite& operator=(const BackgroundWrite&) = delete;
   /// Where nobody finished it the new file goes.
-  ~BackgroundWrite() {
-    seal();
-    thread_.join();
-  }
+  ~BackgroundWrite() { end(); }
 
   /// Copies a part that is to lie at `offset`; waits while the copies would take too much memory.
   void put(const char* data, Index bytes, Index offset) {
@@ -98,6 +100,10 @@ class BackgroundWrite {
     std::vector<char> bytes;
   };
 
+  void end() {
+    seal();
+    if (thread_.joinable()) thread_.join();
+  }
   bool failed() const { return !complaint_.empty(); }
   void write_parts() {
     const std::string complaint = complaint_of([&] {

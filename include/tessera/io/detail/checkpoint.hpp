@@ -41,7 +41,8 @@ namespace detail {
 /// Progress over several tensors, of those of one.
 class ProgressOfAll {
  public:
-  ProgressOfAll(const FileProgress& progress, Index total) : progress_(progress), total_(total) {
+  ProgressOfAll(const FileProgress& progress, Index total) : progress_(progress), total_(total) {}
+  void begin() {
     if (progress_) progress_(0, total_);
   }
   FileProgress of_one() {
@@ -58,14 +59,15 @@ class ProgressOfAll {
   Index before_ = 0;
 };
 
-/// Returns the bytes that this process reads or writes of all tensors.
-inline Index own_file_bytes(const std::vector<NamedTensor>& tensors) {
+/// Returns the bytes that this process reads, or writes, of all tensors.
+inline Index own_file_bytes(const std::vector<NamedTensor>& tensors, bool writes) {
   Index bytes = 0;
   for (const NamedTensor& named : tensors) {
     const MeshCore& mesh = *named.tensor.mesh();
     if (mesh.absent()) continue;
     TensorDesc desc = named.tensor.desc();
     desc.sharding = file_sharding(desc, mesh.shape());
+    if (writes && !writes_file(desc.sharding, mesh.shape(), mesh.coordinates())) continue;
     bytes = saturating_add(bytes, TensorCore::local_bytes(mesh, desc));
   }
   return bytes;
@@ -76,31 +78,54 @@ struct NewCheckpoint {
   SafetensorsHeader header;
   NewFile file;
 };
-/// Returns the checkpoint of tensors and facts that fit. Throws UsageError for others.
-inline NewCheckpoint new_checkpoint(const MeshCore& mesh, const std::vector<NamedTensor>& tensors,
-                                    const CheckpointFacts& facts, CallSite site) {
-  const auto refuse = [&](const std::string& fault) {
-    if (!fault.empty()) throw UsageError(std::string(site.label) + ": " + fault, site.where);
-  };
-  refuse(unfit(mesh, tensors));
-  refuse(unfit_names(tensors));
+/// Returns what is wrong with tensors and facts that are to be a checkpoint, or nothing.
+inline std::string unfit_to_write(const MeshCore& mesh, const std::vector<NamedTensor>& tensors,
+                                  const CheckpointFacts& facts) {
+  if (std::string fault = unfit(mesh, tensors); !fault.empty()) return fault;
+  if (std::string fault = unfit_names(tensors); !fault.empty()) return fault;
   for (const auto& [key, value] : facts) {
     if (key.starts_with(own_facts))
-      refuse("the fact \"" + printable(key) +
+      return "the fact \"" + printable(key) +
              "\" has a name that begins with \"tessera.\", as the checkpoint's own facts do; give "
-             "it another name");
+             "it another name";
     if (!is_utf8(key) || !is_utf8(value))
-      refuse("the fact \"" + printable(key) + "\" is \"" + printable(value) +
+      return "the fact \"" + printable(key) + "\" is \"" + printable(value) +
              "\", which is no UTF-8, and other programs could not open the file; encode it, for "
-             "example in base64");
+             "example in base64";
   }
-  NewCheckpoint made{checkpoint_header(tensors, facts), {}};
-  made.file.header = safetensors_text(made.header);
-  if (static_cast<Index>(made.file.header.size()) > safetensors_most_header)
-    refuse("the header would have " + std::to_string(made.file.header.size()) +
-           " bytes, and files of this format have at most " +
-           std::to_string(safetensors_most_header) + "; give it fewer or shorter facts");
-  made.file.bytes = made.header.tensors.empty() ? 0 : made.header.tensors.back().end;
+  return "";
+}
+/// Returns the checkpoint of tensors and facts. Communication: a few integers, in no ledger.
+/// Collective over the mesh. Throws UsageError, the same on every process, where they do not fit,
+/// or are not the same on all processes: the header says where the tensors begin.
+inline NewCheckpoint new_checkpoint(MeshCore& mesh, const std::vector<NamedTensor>& tensors,
+                                    const CheckpointFacts& facts, CallSite site) {
+  NewCheckpoint made;
+  const auto refuse = [&](const std::string& fault) {
+    fail_together<UsageError>(mesh, fault.empty() ? fault : std::string(site.label) + ": " + fault,
+                              site.where);
+  };
+  std::string fault = unfit_to_write(mesh, tensors, facts);
+  if (fault.empty()) {
+    made.header = checkpoint_header(tensors, facts);
+    made.file.header = safetensors_text(made.header);
+    if (static_cast<Index>(made.file.header.size()) > safetensors_most_header)
+      fault = "the header would have " + std::to_string(made.file.header.size()) +
+              " bytes, and files of this format have at most " +
+              std::to_string(safetensors_most_header) + "; give it fewer or shorter facts";
+    made.file.bytes = made.header.tensors.empty() ? 0 : made.header.tensors.back().end;
+  }
+  refuse(fault);
+  Digest digest;
+  for (const char c : made.file.header) digest.add(static_cast<unsigned char>(c));
+  const auto own = static_cast<std::int64_t>(digest.value());
+  const std::vector<std::int64_t> all = mesh.gather_facts({own}, site.where);
+  const auto other = std::find_if(all.begin(), all.end(), [&](auto d) { return d != all[0]; });
+  if (other != all.end())
+    throw UsageError(std::string(site.label) + ": process " + std::to_string(other - all.begin()) +
+                         " gives other facts, or tensors of other names, types or extents, than "
+                         "process 0, and a file has one header; give the same on every process",
+                     site.where);
   return made;
 }
 
@@ -112,8 +137,8 @@ void save_tensors(MeshCore& mesh, const std::vector<NamedTensor>& tensors, NewCh
                   const FileProgress& told, CallSite site, const Put& put) {
   SafetensorsHeader& header = made.header;
   const auto data = static_cast<Index>(made.file.header.size());
-  ProgressOfAll progress(told, own_file_bytes(tensors));
-  std::string complaint;
+  ProgressOfAll progress(told, own_file_bytes(tensors, true));
+  std::string complaint = complaint_of([&] { progress.begin(); });
   for (const NamedTensor& named : tensors) {
     const TensorCore& x = named.tensor;
     const MeshCore& on = *x.mesh();  // the mesh, or a part of it
@@ -199,7 +224,10 @@ inline CheckpointStart read_start(const File& file, const std::string& path) {
   CheckpointStart start;
   std::string fault = parse_safetensors(bytes, size, start.header);
   if (fault.empty() && !is_sealed(bytes, start.header))
-    fault = "its header has changed since it was written; the file is damaged, read an older one";
+    fault =
+        "its header has changed since it was written: the file is damaged, or another program has "
+        "saved it again with the facts that begin with \"tessera.\"; read an older one, or save it "
+        "without these facts";
   if (!fault.empty()) throw FileError("\"" + path + "\" is not read: " + fault);
   Digest digest;
   for (const char c : bytes) digest.add(static_cast<unsigned char>(c));
@@ -280,15 +308,16 @@ CheckpointFacts read_checkpoint(const std::shared_ptr<MeshCore>& mesh, const std
   };
   std::optional<File> file;
   CheckpointStart start;
+  ProgressOfAll progress(options.progress, own_file_bytes(tensors, false));
   all(complaint_of([&] {
     file.emplace(File::open(path, O_RDONLY));
     start = read_start(*file, path);
     if (const std::string text = other_model(start.header, tensors, path); !text.empty())
       throw FileError(text);
+    progress.begin();
   }));
   require_one_file(*mesh, start.digest, path, site);
   const Index sum_bytes = piece_bytes(start.header);
-  ProgressOfAll progress(options.progress, own_file_bytes(tensors));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorDesc desc = tensors[i].tensor.desc();
     const std::shared_ptr<MeshCore> on = tensors[i].tensor.mesh();

@@ -64,24 +64,30 @@ inline std::string describe_entry(const SafetensorsEntry& entry) {
   return text;
 }
 
+/// Returns where the header's own sum stands in its bytes, or npos: after a name that begins a
+/// member, and is not the end of another.
+inline std::size_t place_of_seal(const std::string& text) {
+  const std::string mark = json_text(header_sum) + ":\"";
+  for (auto at = text.find(mark); at != text.npos; at = text.find(mark, at + 1))
+    if (at > 0 && (text[at - 1] == '{' || text[at - 1] == ',')) return at + mark.size();
+  return text.npos;
+}
 /// Returns the header's bytes with a sum of their own, in the place of the zeros.
 inline std::string sealed(std::string text) {
   std::uint64_t sum = 0x1234'5678'9ABC'DEF1u;  // as in files of earlier versions
   for (const char c : text) sum = stirred(sum, static_cast<unsigned char>(c));
-  const std::string mark = json_text(header_sum) + ":\"";
-  const auto at = text.find(mark);
-  if (at != text.npos) text.replace(at + mark.size(), 16, hexadecimal(sum));
+  const std::size_t at = place_of_seal(text);
+  if (at != text.npos) text.replace(at, 16, hexadecimal(sum));
   return text;
 }
 /// Returns whether the bytes of a header are those that were sealed; other programs seal none.
 inline bool is_sealed(const std::string& text, const SafetensorsHeader& header) {
-  const std::string mark = json_text(header_sum) + ":\"";
-  const auto at = text.find(mark);
+  const std::size_t at = place_of_seal(text);
   if (at == text.npos)
     return std::none_of(header.metadata.begin(), header.metadata.end(),
                         [](const auto& fact) { return fact.first.starts_with(own_facts); });
   std::string open = text;
-  open.replace(at + mark.size(), 16, 16, '0');
+  open.replace(at, 16, 16, '0');
   return sealed(open) == text;
 }
 
