@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -78,7 +79,7 @@ class ToldNumbers {
     text.resize(static_cast<std::size_t>(std::snprintf(text.data(), text.size(), "%.17g", x)));
     std::string shorter(32, '\0');
     shorter.resize(static_cast<std::size_t>(std::snprintf(shorter.data(), 32, "%.6g", x)));
-    return std::stod(shorter) == x ? shorter : text;
+    return std::strtod(shorter.c_str(), nullptr) == x ? shorter : text;  // denormals too
   }
   static std::string hexadecimal(std::uint64_t bits) {
     char text[20];
