@@ -35,17 +35,20 @@ TEST_CASE("calibrate gives every process the numbers of process 0, and files kee
       "machine." + std::to_string(mesh.processes()) + "." + std::to_string(mesh.process()) + ".txt";
   save(machine, path);
   CHECK(load_machine(path) == machine);
-  {  // a file of a time when machines had fewer numbers
-    std::ofstream old(path);
-    old << "message_ps 1\npayload_ps_per_kib 1\ncopy_ps_per_kib 0\nkiloflop_ps_f32 "
-           "1\nkiloflop_ps_f64 1\n";
-  }
-  CHECK_THROWS_WITH_AS(
-      load_machine(path),
-      doctest::Contains(
-          "lacks, or has no positive number for, copy_ps_per_kib, network_message_ps, "
-          "network_payload_ps_per_kib, processes_per_node"),
-      UsageError);
+  const auto refuses = [&](const std::string& lines, const char* why) {
+    std::ofstream(path) << lines;
+    CHECK_THROWS_WITH_AS((void)load_machine(path), doctest::Contains(why), UsageError);
+  };
+  // a file of a time when machines had fewer numbers
+  refuses("message_ps 1\npayload_ps_per_kib 1\nkiloflop_ps_f32 1\nkiloflop_ps_f64 1\n",
+          "lacks copy_ps_per_kib, network_message_ps, network_payload_ps_per_kib, "
+          "processes_per_node");
+  refuses("copy_ps_per_kib 0\n",
+          "\"copy_ps_per_kib 0\", and it takes one whole number of at least 1");
+  refuses("copy_ps_per_kib 2.5\n", "takes one whole number");
+  refuses("copy_ps_per_kib\n", "takes one whole number");
+  refuses("messages_ps 7\n", "\"messages_ps 7\", and a machine has no number of that name");
+  refuses("message_ps 1\n\nmessage_ps 1\n", "and that number twice");
   CHECK(std::remove(path.c_str()) == 0);
   CHECK_THROWS_WITH_AS(load_machine(path),
                        doctest::Contains("there is no machine to read in machine."), UsageError);

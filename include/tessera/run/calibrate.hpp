@@ -10,14 +10,19 @@
 ///     save(machine, "machine.txt");   Machine again = load_machine("machine.txt");
 ///
 /// Laws: the result is the same on all processes; load_machine returns the machine that save wrote.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/base/text/utf8.hpp>
 #include <tessera/tensor/process_mesh.hpp>
 
 namespace tessera {
@@ -57,8 +62,8 @@ inline void save(const Machine& machine, const std::string& path, Where where = 
                      where);
 }
 
-/// Reads what save wrote. Throws UsageError when the file is missing, lacks a number, or a line is
-/// not one of its lines.
+/// Reads what save wrote, empty lines apart. Throws UsageError when the file is missing, lacks a
+/// number or has one twice, or a line is not one of its lines.
 inline Machine load_machine(const std::string& path, Where where = Where::here()) {
   std::ifstream file(path);
   if (!file)
@@ -66,26 +71,35 @@ inline Machine load_machine(const std::string& path, Where where = Where::here()
         "there is no machine to read in " + path + "; write one with save(calibrate(mesh), path)",
         where);
   Machine machine;
-  std::string name;
-  std::int64_t number = 0;
   std::array<bool, detail::machine_fields.size()> known{};
-  while (file >> name >> number)
-    for (std::size_t i = 0; i < known.size(); ++i) {
-      const auto& [field_name, field] = detail::machine_fields[i];
-      if (name != field_name || number < detail::least_value(field)) continue;
-      machine.*field = number;
-      known[i] = true;
-    }
+  const auto refuse = [&](const std::string& fault) {
+    throw UsageError(
+        path + fault + "; write it again with save(calibrate(mesh), path), or mend the lines",
+        where);
+  };
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name, more;
+    std::int64_t number = 0;
+    if (!(words >> name)) continue;
+    const auto field =
+        std::find_if(detail::machine_fields.begin(), detail::machine_fields.end(),
+                     [&](const auto& one) { return one.first == std::string_view(name); });
+    const std::string said = " has the line \"" + detail::printable(line) + "\", ";
+    if (field == detail::machine_fields.end())
+      refuse(said + "and a machine has no number of that name");
+    if (!(words >> number) || words >> more || number < detail::least_value(field->second))
+      refuse(said + "and it takes one whole number of at least " +
+             std::to_string(detail::least_value(field->second)));
+    bool& found = known[static_cast<std::size_t>(field - detail::machine_fields.begin())];
+    if (std::exchange(found, true)) refuse(said + "and that number twice");
+    machine.*field->second = number;
+  }
   std::string missing;
   for (std::size_t i = 0; i < known.size(); ++i)
     if (!known[i])
       missing += (missing.empty() ? "" : ", ") + std::string(detail::machine_fields[i].first);
-  if (!missing.empty() || !file.eof())
-    throw UsageError(path +
-                         (missing.empty() ? " holds more than the lines of a machine"
-                                          : " lacks, or has no positive number for, " + missing) +
-                         "; write it again with save(calibrate(mesh), path), or add the lines",
-                     where);
+  if (!missing.empty()) refuse(" lacks " + missing);
   return machine;
 }
 
