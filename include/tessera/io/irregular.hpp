@@ -102,8 +102,10 @@ inline std::vector<Box> agree_on_boxes(MeshCore& mesh, const TensorDesc& desc,
   for (int p = 0; p < processes && p < static_cast<int>(boxes.size()); ++p)
     if (const Box& box = boxes[static_cast<std::size_t>(p)]; fact(p, 1) != box.size())
       fail("process " + std::to_string(p) + " declares " + to_string(box) + ", " +
-           std::to_string(box.size()) + " elements, and gives memory of " +
-           std::to_string(fact(p, 1)) + "; give a contiguous View of exactly the box");
+           std::to_string(box.size()) + " elements, and gives " +
+           (fact(p, 1) < 0 ? "a View that is not contiguous"
+                           : "memory of " + std::to_string(fact(p, 1))) +
+           "; give a contiguous View of exactly the box");
   return boxes;
 }
 

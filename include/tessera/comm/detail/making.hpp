@@ -100,17 +100,19 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
                     where);
 }
 
-/// Returns the memory of a mesh: within its shared memory, where it has any.
+/// Returns the memory of a mesh: within its shared memory, where it has any. Processes share what a
+/// node has left, and of devices each is taken to have its own.
 inline std::unique_ptr<Arena> open_arena(Transport& transport, const MeshOptions& options) {
   if (transport.dry()) return std::make_unique<Arena>(nullptr, nullptr, 0, options.memory_limit);
   SharedMemory shared;
   if (default_memory_is_host && options.arena_bytes != 0) {
     const double variable = number_variable("TESSERA_ARENA_BYTES", -1);
     shared = transport.reserve_shared(options.arena_bytes > 0 ? options.arena_bytes
-                                                              : static_cast<Index>(variable));
+                                      : variable < 1e18       ? static_cast<Index>(variable)
+                                                              : max_int64);
   }
   return std::make_unique<Arena>(default_memory(), shared.base, shared.bytes, options.memory_limit,
-                                 transport.sharers());
+                                 default_memory_is_host ? transport.sharers() : 1);
 }
 
 }  // namespace tessera::detail
