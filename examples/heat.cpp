@@ -16,12 +16,14 @@
 // is not found).
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <tessera/op/halo/halo.hpp>
 #include <tessera/tessera.hpp>
 
+#include "support/flags.hpp"
 #include "support/picture.hpp"
 #include "support/progress.hpp"
 
@@ -248,11 +250,10 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   return run_main(1, argv, [&](Environment& env) {
     Index levels = 4;
-    if (words.size() == 2 && words[0] == "--levels")
-      levels = std::atoi(words[1].c_str());
-    else if (!words.empty())
-      throw UsageError("heat takes --levels N only, not " + words[0]);
-    if (levels < 1 || levels > 6) throw UsageError("heat: the levels are 1 to 6");
+    support::FlagTable flags;
+    flags.count("--levels", levels).read(words);
+    if (levels > 6)
+      throw UsageError("heat: --levels " + std::to_string(levels) + "; there are 1 to 6");
     const int down = env.size() % 2 == 0 ? 2 : 1;
     const auto mesh = make_mesh<Grid>(env, env.size() / down, down);
     table<Heat>(mesh, levels);

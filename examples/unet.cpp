@@ -11,10 +11,12 @@
 // It prints the memory that a step takes of a process on 1, 2, 4 and 8 of them, as planned,
 // compares the gradients with those of one process alone, and trains.
 #include <cmath>
-#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include <tessera/tessera.hpp>
 
+#include "support/flags.hpp"
 #include "support/progress.hpp"
 
 using namespace tessera;
@@ -169,19 +171,11 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   return run_main(1, argv, [&](Environment& env) {
     Index n = 32, steps = 40;
-    float rate = 0.05f;
-    for (std::size_t i = 0; i < words.size(); i += 2) {
-      if (i + 1 == words.size() ||
-          (words[i] != "--size" && words[i] != "--steps" && words[i] != "--rate"))
-        throw UsageError("unet takes --size N (a multiple of 4), --steps N and --rate R, not " +
-                         words[i]);
-      const double given = std::atof(words[i + 1].c_str());
-      if (words[i] == "--size") n = static_cast<Index>(given);
-      if (words[i] == "--steps") steps = static_cast<Index>(given);
-      if (words[i] == "--rate") rate = static_cast<float>(given);
-    }
-    if (n < 4 || n % 4 != 0 || steps < 1)
-      throw UsageError("unet: the size is a multiple of 4, and there is at least one step");
+    double rate = 0.05;
+    support::FlagTable table;
+    table.count("--size", n).count("--steps", steps).positive("--rate", rate).read(words);
+    if (n % 4 != 0)
+      throw UsageError("unet: the size is " + std::to_string(n) + ", and takes a multiple of 4");
     const int down = env.size() % 2 == 0 ? 2 : 1;
     const auto mesh = make_mesh<Grid>(env, env.size() / down, down);
     const bool first = mesh.process() == 0;
