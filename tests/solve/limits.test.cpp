@@ -2,9 +2,11 @@
 // Limits on networks that brute force does not reach, and what a network refuses.
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <random>
 #include <string>
 
+#include <tessera/solve/min_marginals.hpp>
 #include <tessera/solve/solve.hpp>
 
 using namespace tessera;
@@ -116,6 +118,80 @@ TEST_CASE("Where nothing keeps the limits, the answer says so") {
   CHECK(solve(CostNetwork{}).cost == 0);
 }
 
+TEST_CASE("Usages whose sums pass 64 bits are no less than their limit") {
+  constexpr Cost large = Cost{1} << 60;
+  for (const int count : {7, 8, 16, 17, 40})
+    for (const bool together : {false, true}) {  // are all usages those of one variable?
+      CAPTURE(count);
+      CAPTURE(together);
+      CostNetwork network;
+      for (int v = 0; v < count; ++v) {
+        network.add_variable({1, 0});
+        network.add_usage(together ? 0 : v, 0, 1, {0, large});
+      }
+      network.set_limit(0, 1, 100);
+      const Solution solution = solve(network);
+      CHECK(solution.optimal());
+      CHECK(solution.cost == (together ? 1 : count));
+      CHECK(solution.assignment[0] == 0);
+    }
+  for (const Cost limit : {Cost{100}, large + 100}) {  // what all values use has passed 64 bits
+    CostNetwork network;
+    for (int v = 0; v < 16; ++v) {
+      network.add_variable({1, 0});
+      network.add_usage(v, 0, 1, {large, large});
+    }
+    network.set_limit(0, 1, limit);
+    CHECK(!solve(network).found());
+  }
+  {  // several may be chosen, others may not
+    CostNetwork network;
+    for (int v = 0; v < 12; ++v) {
+      network.add_variable({1, 0});
+      network.add_usage(v, 0, 2, {3, v % 3 == 0 ? 5 : large >> (v % 3 - 1)});
+    }
+    network.set_limit(0, 2, 12 * 3 + 3);
+    const Solution solution = solve(network);
+    CHECK(solution.optimal());
+    CHECK(solution.cost == 11);
+  }
+  {  // the prices of large usages
+    CostNetwork network;
+    for (int v = 0; v < 12; ++v) {
+      network.add_variable({12 + v, 0});
+      network.add_usage(v, v % 2, 2 + v % 2, {0, large / 16});
+    }
+    network.set_limit(0, 3, large / 16 * 5);
+    const Solution solution = solve(network);
+    CHECK(solution.optimal());
+    CHECK(solution.cost == 12 + 13 + 14 + 15 + 16 + 17 + 18);
+  }
+}
+
+TEST_CASE("A search without a limit of steps goes on until it is done") {
+  for (int seed = 1; seed <= 3; ++seed) {
+    std::mt19937_64 numbers(seed);
+    const auto draw = [&](std::size_t count, std::uint64_t most) {
+      std::vector<Cost> list(count);
+      for (Cost& number : list) number = static_cast<Cost>(numbers() % most);
+      return list;
+    };
+    CostNetwork network;
+    for (int v = 0; v < 10; ++v) {
+      network.add_variable(draw(4, 20));
+      network.add_usage(v, 0, 1, draw(4, 30));
+      for (int w = 0; w < v; ++w)
+        if (numbers() % 2 == 0) network.add_pair(w, v, draw(16, 20));
+    }
+    network.set_limit(0, 1, 120);
+    SolveOptions options{.table_entries = 64};
+    options.steps = ~std::uint64_t{0};
+    const Solution solution = solve(network, options);
+    CHECK(solution.optimal());
+    CHECK(solution.statistics.nodes > 1);
+  }
+}
+
 TEST_CASE("A clock stops a search, and the answer says so") {
   static int calls = 0;
   calls = 0;
@@ -154,4 +230,12 @@ TEST_CASE("Networks refuse what makes no sense, and say what does") {
         }).find("value 3") != std::string::npos);
   network.add_variable({detail::most_cost, 0});
   CHECK(error_of([&] { solve(network); }).find("divide them") != std::string::npos);
+  CHECK(error_of([&] { min_marginals(network); }).find("divide them") != std::string::npos);
+  CostNetwork large;
+  for (int v = 0; v < 3; ++v) {
+    large.add_variable({1, 0});
+    large.add_usage(v, 0, 1, {0, detail::most_cost});
+  }
+  large.set_limit(0, 1, 2 * detail::most_cost);
+  CHECK(error_of([&] { solve(large); }).find("divide usages and limits") != std::string::npos);
 }

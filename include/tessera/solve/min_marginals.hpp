@@ -27,8 +27,9 @@ struct MinMarginals {
 
 /// Without limits one sweep forward and one backward, twice the time of the elimination times its
 /// operands. With limits that may be exceeded, one search for each value that the sweep does not
-/// decide; `options` are those of each.
+/// decide; `options` are those of each. Throws ShapeError as `solve` does.
 inline MinMarginals min_marginals(const CostNetwork& network, const SolveOptions& options = {}) {
+  (void)detail::scale_of(network);  // refuses costs whose sums are too large
   const detail::Timeline timeline(network);
   detail::Relaxation relaxation(
       network, timeline,

@@ -13,6 +13,9 @@
 /// Laws: a bound is at most the cost of each assignment that keeps the limits, whatever the
 /// multipliers are.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,17 +30,24 @@ namespace tessera::detail {
 /// is kept between steps.
 inline void step_multipliers(const Timeline& timeline, std::span<const Cost> used, Cost missing,
                              std::vector<Cost>& direction, std::vector<Cost>& multipliers) {
-  Wide norm = 0;
+  Cost longest = 0;
   direction.resize(multipliers.size(), 0);
   for (std::size_t p = 0; p < multipliers.size(); ++p) {
     Cost excess = used[p] - timeline.limits()[p];
     if (excess < 0 && multipliers[p] == 0) excess = 0;
     direction[p] = (2 * direction[p] + 3 * excess) / 4;
-    norm += static_cast<Wide>(direction[p]) * direction[p];
+    longest = std::max(longest, std::abs(direction[p]));
   }
+  // Of very large usages only the upper bits count, so that products of three numbers have room.
+  const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(longest)));
+  const int shift = std::max(0, bits - 44);
+  Wide norm = 0;
+  for (const Cost change : direction)
+    norm += static_cast<Wide>(change >> shift) * (change >> shift);
   if (norm == 0) return;
   for (std::size_t p = 0; p < multipliers.size(); ++p) {
-    const Wide change = (static_cast<Wide>(missing) * direction[p] << Timeline::fraction) / norm;
+    const Wide along = static_cast<Wide>(missing) * (direction[p] >> shift);
+    const Wide change = along * (Wide{1} << Timeline::fraction) / norm >> shift;
     const Wide moved = multipliers[p] + change;
     multipliers[p] = moved < 0 ? 0 : static_cast<Cost>(std::min(moved, Wide{1} << 58));
   }

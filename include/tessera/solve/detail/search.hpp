@@ -238,7 +238,7 @@ inline void Search::find(bool rising) {
     if (rising && !fits)
       for (std::size_t p = 0; p < used.size(); ++p)
         used[p] = std::max(used[p], timeline_->limits()[p]);
-    const Cost hundredth = std::max<Cost>(std::abs(here_.cost()) / 100, 1);
+    const Cost hundredth = std::clamp<Cost>(std::abs(here_.cost()) / 100, 1, most_cost >> 12);
     step_multipliers(*timeline_, used, fits ? hundredth : hundredth * (6 + unfit), direction,
                      multipliers);
   }

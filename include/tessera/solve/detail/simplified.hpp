@@ -328,7 +328,7 @@ inline void Simplified::finish(std::span<const Cost> limits) {
       pair.gone = true;
     }
   }
-  std::vector<Cost> used(limits.size() + 1, 0);
+  std::vector<Wide> used(limits.size() + 1, 0);
   std::vector<Cost> costs;
   for (int v = 0; v < count; ++v) {
     if (merged_[v]) continue;
@@ -364,12 +364,13 @@ inline void Simplified::finish(std::span<const Cost> limits) {
       for (const int j : value_[number_[pair.b]]) costs.push_back(at(pair, pair.a, i, j));
     result_.add_pair(number_[pair.a], number_[pair.b], costs);
   }
-  Cost sum = 0;
+  Wide sum = 0;
   for (int time = 0; time < static_cast<int>(limits.size()); ++time) {
     sum += used[time];
     if (limits[time] == CostNetwork::no_limit) continue;
     if (sum > limits[time]) feasible_ = false;
-    result_.set_limit(time, time + 1, limits[time] - sum);
+    if (!feasible_) return;
+    result_.set_limit(time, time + 1, static_cast<Cost>(limits[time] - sum));
   }
 }
 

@@ -30,7 +30,8 @@ class Stop {
   /// most.
   void begin_phase(std::uint64_t steps, int percent) {
     phase_steps_ = steps_ / 100 * percent + steps_ % 100 * percent / 100;
-    if (seconds_ <= 0) phase_steps_ = std::min(phase_steps_, taken_ + steps);
+    if (seconds_ <= 0 && phase_steps_ > taken_)
+      phase_steps_ = taken_ + std::min(steps, phase_steps_ - taken_);
     phase_seconds_ = seconds_ * percent / 100;
   }
   /// Takes a step; returns whether the phase is over.

@@ -4,7 +4,7 @@
 /// The times at which a limit may be exceeded, and no others: of two times, one whose usages all
 /// are the other's too is left out, and so is one at which the largest values together keep the
 /// limit. What all values of a variable use is taken from the limits, so that usages here are those
-/// above the least.
+/// above the least; what is above each limit counts as one more than the largest limit.
 ///
 ///     const detail::Timeline timeline(network);
 ///     std::vector<Cost> used = timeline.used(assignment);
@@ -13,18 +13,17 @@
 /// Laws: an assignment keeps all limits of the network exactly when it keeps those of the points.
 /// Multipliers are fixed-point numbers of `fraction` bits; penalties are rounded down and the
 /// charge up, so that the least of costs plus penalties, minus the charge, is a lower bound
-/// (Lagrange; Geoffrion, 1974).
+/// (Lagrange; Geoffrion, 1974). What all variables use together at a point is at most `most_cost`.
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <tessera/solve/cost_network.hpp>
 
 namespace tessera::detail {
-
-__extension__ using Wide = __int128;  // products of two 64-bit integers
 
 class Timeline {
  public:
@@ -78,7 +77,7 @@ class Timeline {
   /// Adds to the costs of all values what their usages cost by the multipliers.
   void add_penalties(std::span<const Cost> multipliers, std::span<const std::size_t> first_value,
                      std::vector<Cost>& costs) const {
-    std::vector<Cost> sums(limits_.size() + 1, 0);
+    std::vector<Wide> sums(limits_.size() + 1, 0);
     for (std::size_t p = 0; p < limits_.size(); ++p) sums[p + 1] = sums[p] + multipliers[p];
     for (const Row& row : rows_) {
       const Wide price = sums[row.end] - sums[row.begin];
@@ -98,7 +97,7 @@ class Timeline {
 
  private:
   void add_rows(const CostNetwork& network, int v, std::span<const int> usages, int times,
-                std::vector<Cost>& common);
+                Cost beyond, std::vector<Wide>& common);
 
   std::vector<Cost> limits_, amounts_;
   std::vector<int> times_;     ///< the time of each point
@@ -108,9 +107,10 @@ class Timeline {
 };
 
 /// Writes a variable's usages as rows that do not overlap, without what all its values use, which
-/// is added to `common` as a change at the time where it begins, and where it ends.
+/// is added to `common` as a change at the time where it begins, and where it ends. `beyond`: an
+/// amount that is above each limit.
 inline void Timeline::add_rows(const CostNetwork& network, int v, std::span<const int> usages,
-                               int times, std::vector<Cost>& common) {
+                               int times, Cost beyond, std::vector<Wide>& common) {
   const std::size_t values = static_cast<std::size_t>(network.values(v));
   std::vector<std::pair<int, int>> events;  // a time, and a usage that begins or ends there
   for (const int u : usages) {
@@ -119,7 +119,7 @@ inline void Timeline::add_rows(const CostNetwork& network, int v, std::span<cons
     events.push_back({std::min(usage.end, times), u});
   }
   std::ranges::sort(events);
-  std::vector<Cost> sum(values, 0);
+  std::vector<Wide> sum(values, 0);
   for (std::size_t e = 0; e < events.size();) {
     const int time = events[e].first;
     for (; e < events.size() && events[e].first == time; ++e) {
@@ -128,12 +128,13 @@ inline void Timeline::add_rows(const CostNetwork& network, int v, std::span<cons
       for (std::size_t i = 0; i < values; ++i) sum[i] += sign * network.amounts(usage)[i];
     }
     if (e == events.size()) break;
-    const Cost least = std::ranges::min(sum);
+    const Wide least = std::ranges::min(sum);
     common[time] += least;
     common[events[e].first] -= least;
     if (least == std::ranges::max(sum)) continue;
     rows_.push_back({v, time, events[e].first, amounts_.size()});
-    for (const Cost amount : sum) amounts_.push_back(amount - least);
+    for (const Wide amount : sum)
+      amounts_.push_back(static_cast<Cost>(std::min<Wide>(amount - least, beyond)));
   }
 }
 
@@ -143,10 +144,13 @@ inline Timeline::Timeline(const CostNetwork& network) {
   for (std::size_t u = 0; u < network.usages().size(); ++u)
     if (network.usages()[u].begin < times)
       usages[network.usages()[u].variable].push_back(static_cast<int>(u));
-  std::vector<Cost> common(times + 1, 0), most(times + 1, 0);
+  Cost beyond = 1;
+  for (const Cost limit : network.limits())
+    if (limit != CostNetwork::no_limit) beyond = std::max(beyond, limit + 1);
+  std::vector<Wide> common(times + 1, 0), most(times + 1, 0);
   for (int v = 0; v < network.variables(); ++v) {
     first_row_.push_back(rows_.size());
-    add_rows(network, v, usages[v], times, common);
+    add_rows(network, v, usages[v], times, beyond, common);
   }
   first_row_.push_back(rows_.size());
   std::vector<char> begins(times + 1, 0), ends(times + 1, 0);
@@ -159,10 +163,11 @@ inline Timeline::Timeline(const CostNetwork& network) {
     most[row.end] -= largest;
   }
   std::vector<Cost> limits(network.limits().begin(), network.limits().end());
-  Cost used = 0, largest = 0;
+  Wide used = 0, largest = 0;
   for (int time = 0; time < times; ++time) {
     used += common[time];
-    if (limits[time] != CostNetwork::no_limit) limits[time] -= used;
+    if (limits[time] != CostNetwork::no_limit)
+      limits[time] = static_cast<Cost>(std::max<Wide>(limits[time] - used, -1));
   }
   std::vector<int> point(times + 1, 0);  // of each time, the first point at it or after it
   for (int time = 0; time < times; ++time) {
@@ -171,7 +176,14 @@ inline Timeline::Timeline(const CostNetwork& network) {
     const bool in_next = time + 1 < times && !ends[time + 1] && limits[time + 1] <= limits[time];
     const bool in_last =
         time > 0 && !begins[time] && ends[time] && limits[time - 1] <= limits[time];
-    if (largest <= limits[time] || in_next || in_last) continue;
+    if (limits[time] == CostNetwork::no_limit || largest <= limits[time] || in_next || in_last)
+      continue;
+    if (largest > most_cost)
+      throw ShapeError("the largest usages of all variables at time " + std::to_string(time) +
+                       ", each up to the largest limit, sum up to more than 2^60, and the time's "
+                       "limit is " +
+                       std::to_string(network.limits()[static_cast<std::size_t>(time)]) +
+                       "; divide usages and limits by a common factor");
     limits_.push_back(limits[time]);
     times_.push_back(time);
   }
