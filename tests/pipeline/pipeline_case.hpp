@@ -384,12 +384,13 @@ inline Index sent_within_part(std::shared_ptr<Transport> transport, int parts, i
 
 /// The peak of a part's arena in a pipeline is that of a dry run of the same process, and the one
 /// that the pipeline states.
-inline std::string pipeline_peak(std::shared_ptr<Transport> transport, const PipelineCase& c) {
+template <class T = float>
+std::string pipeline_peak(std::shared_ptr<Transport> transport, const PipelineCase& c) {
   struct Peaks {
     Index arena, stated;
   };
   const auto peaks = [&](std::shared_ptr<Transport> on) -> Peaks {
-    const PipelineSetting<float> s(std::move(on), c);
+    const PipelineSetting<T> s(std::move(on), c);
     auto step = s.pipeline();
     (void)step(s.model, s.batches);
     const Index before = s.own().arena().in_use();

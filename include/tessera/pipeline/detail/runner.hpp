@@ -185,9 +185,19 @@ inline std::vector<PipelineOutput> PipelineRunner::ends() const {
     TensorDesc finished = sum;
     finished.sharding = sum.sharding.finished();
     const Term letters = letters_of(sum);
-    const ops::Map copy{{{letters}, letters}, sum.type, Linearity::linear, sum.sharding};
-    ends[o] = {homes_[o], arena_charge(TensorCore::local_bytes(mesh, finished)),
-               copy.plan({sum}, planning).peak_bytes, -1};
+    const auto converting = [&](const TensorDesc& from, DType to) {
+      const ops::Map map{{{letters}, letters}, to, Linearity::linear, from.sharding};
+      return map.plan({from}, planning).peak_bytes;
+    };
+    TensorDesc wide = sum;
+    wide.type = facts_of(sum.type).compute;
+    ends[o] = {.home = homes_[o],
+               .bytes = arena_charge(TensorCore::local_bytes(mesh, finished)),
+               .copying = converting(sum, wide.type)};
+    if (wide.type != sum.type) {
+      ends[o].wide = arena_charge(TensorCore::local_bytes(mesh, wide));
+      ends[o].rounding = converting(wide, sum.type);
+    }
     if (!(finished.sharding == sum.sharding))
       ends[o].finishing = ops::Reshard{finished.sharding}.plan({sum}, planning).peak_bytes;
   }

@@ -7,12 +7,13 @@
 ///     sums.add(0, loss, where);
 ///     TensorCore total = sums.take(0);
 ///
-/// Laws: a sum lies in the memory of its first summand. Summands are perhaps unfinished, and so is
-/// their sum.
+/// Laws: a sum lies in the memory of its first summand, but for half types, which are summed in
+/// float and rounded once. Summands are perhaps unfinished, and so is their sum.
 #include <cstddef>
 #include <utility>
 #include <vector>
 
+#include <tessera/base/dtype.hpp>
 #include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/run/run.hpp>
 
@@ -24,11 +25,14 @@ class OutputSums {
   std::size_t size() const { return sums_.size(); }
 
   void add(std::size_t output, TensorCore x, Where where) {
-    TensorCore& sum = sums_[output];
+    auto& [sum, type] = sums_[output];
     const CallSite site{"the sum over micro-batches", where};
     if (!sum.defined()) {
+      type = x.type();
+      const DType wide = facts_of(type).compute;
       // What a stage still has, or has twice, is not to be written.
-      sum = x.storage().use_count() > 1 || x.storage()->adopted() ? copied(x, site) : std::move(x);
+      const bool kept = x.storage().use_count() > 1 || x.storage()->adopted();
+      sum = kept || wide != type ? applied(conversion(type, wide), {&x}, wide, site) : std::move(x);
       return;
     }
     if (!(sum.sharding() == x.sharding())) {  // another size was planned otherwise
@@ -43,9 +47,13 @@ class OutputSums {
     extras.destination = Destination::accumulated;
     (void)run({map, {&sum, &x}, site, extras});
   }
-  /// Returns a sum, finished. Collective over its mesh. Communication: that of finishing it.
+  /// Returns a sum, of the summands' type, finished. Collective over its mesh. Communication: that
+  /// of finishing it.
   TensorCore take(std::size_t output, Where where) {
-    return finished(std::exchange(sums_[output], {}), {"the sum over micro-batches", where});
+    const CallSite site{"the sum over micro-batches", where};
+    auto [sum, type] = std::exchange(sums_[output], {});
+    if (sum.defined()) sum = converted(sum, type, site);
+    return finished(std::move(sum), site);
   }
 
  private:
@@ -54,7 +62,11 @@ class OutputSums {
     return run({ops::Reshard{x.sharding().finished()}, {&x}, site});
   }
 
-  std::vector<TensorCore> sums_;
+  struct Sum {
+    TensorCore sum;
+    DType type = DType::f64;  ///< of its summands
+  };
+  std::vector<Sum> sums_;
 };
 
 }  // namespace tessera::detail

@@ -36,7 +36,9 @@ struct PipelineArgument {
 struct PipelineOutput {
   int home = -1;         ///< the part it is moved to; -1: none, it stays
   Index bytes = 0;       ///< of its memory, finished
-  Index copying = 0;     ///< the peak of the operator that copies a first summand
+  Index copying = 0;     ///< the peak of the operator that copies, or widens, a first summand
+  Index wide = -1;       ///< of a sum's memory in a wider type; -1: it has the output's
+  Index rounding = 0;    ///< the peak of the operator that rounds a sum in a wider type
   Index finishing = -1;  ///< the peak of the operator that finishes the sum; -1: it is finished
 };
 

@@ -149,13 +149,15 @@ class PartFollower {
     for (auto& [flow, piece] : sent_[at(i.micro_batch)])
       if (flow == i.flow) drop(piece);
   }
+  Index summand_bytes(int o) const { return program(0).tensor(output(0, o)).bytes; }
   void add(int o, int piece) {
     int& sum = sums_[at(o)];
     if (sum >= 0) return memory_.drop(piece);
-    if (piece < 0 || memory_.holders(piece) > 1) {
-      memory_.work(round_.outputs[at(o)].copying);
+    const PipelineOutput& end = round_.outputs[at(o)];
+    if (piece < 0 || memory_.holders(piece) > 1 || end.wide >= 0) {
+      memory_.work(end.copying);
       memory_.drop(piece);
-      piece = memory_.make(program(0).tensor(output(0, o)).bytes);
+      piece = memory_.make(end.wide >= 0 ? end.wide : summand_bytes(o));
     }
     sum = piece;
   }
@@ -163,6 +165,11 @@ class PartFollower {
     for (std::size_t o = 0; o < sums_.size(); ++o) {
       const PipelineOutput& end = round_.outputs[o];
       const bool own = schedule_.part(cut(0).made[o].stage) == part_;
+      if (own && sums_[o] >= 0 && end.wide >= 0) {
+        memory_.work(end.rounding);
+        const int rounded = memory_.make(summand_bytes(static_cast<int>(o)));
+        memory_.drop(std::exchange(sums_[o], rounded));
+      }
       if (own && sums_[o] < 0)
         sums_[o] = memory_.make(end.bytes);
       else if (own && end.finishing >= 0) {
