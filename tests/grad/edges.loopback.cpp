@@ -202,4 +202,70 @@ TEST_CASE("what chooses passes no gradient to what it did not choose") {
     of(half{});
   });
 }
+
+/// Of as many equal elements that their number is beyond half's numbers, each has its share.
+template <class T> void shares_among_many(const ProcessMesh<Grid>& mesh) {
+  constexpr Index n = 70'000, rows = 2;
+  const auto x = zeros<Tensor<T, data>>(mesh, {n});
+  const auto each_is = [](const auto& gradient, double wanted) {
+    Index wrong = 0;
+    for (const T g : to_host(gradient).values) wrong += g != T(wanted);
+    return wrong == 0;
+  };
+  const auto of = [&](const auto& f) {
+    return value_and_grad([&](const auto& v) { return f(v) * T(1024.0); })(x).gradient;
+  };
+  CHECK(each_is(of([](const auto& v) { return reduce<Max, "i->">(v); }), 1024.0 / n));
+  CHECK(each_is(of([](const auto& v) { return reduce<Min, "i->">(v); }), 1024.0 / n));
+  const auto ids = from_function<ShardedTensor<std::int32_t, Grid, P<data>>>(
+      mesh, {n}, [](const GlobalIndex&) { return std::int32_t{1}; });
+  const auto table = full<Tensor<T, _>>(mesh, {rows}, T(-1.0));
+  CHECK(each_is(of([&](const auto& v) { return sum(scatter<Max, "v,b,b->v">(table, ids, v)); }),
+                1024.0 / n));
+}
+
+TEST_CASE("the shares of many equal elements of half types are not lost in their number") {
+  for (const int processes : {1, 4})
+    run_loopback(processes, [&](std::shared_ptr<Transport> world) {
+      const auto mesh =
+          processes == 1 ? make_mesh<Grid>(world, 1, 1) : make_mesh<Grid>(world, 2, 2);
+      shares_among_many<half>(mesh);
+      shares_among_many<bfloat16>(mesh);
+      shares_among_many<float>(mesh);
+    });
+}
+
+TEST_CASE("a running extreme's gradient goes to the first NaN, and before to the first of equals") {
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    const auto of = [&]<class T>(T) {
+      const auto row = [&](const std::vector<double>& values) {
+        std::vector<T> x;
+        for (const double v : values) x.push_back(T(v));
+        return from_host<Tensor<T, data>>(mesh, {static_cast<Index>(x.size())}, x);
+      };
+      const auto check = [&](const std::vector<double>& x, const auto& f,
+                             const std::vector<double>& wanted) {
+        const auto weights = row({1, 2, 4, 8, 16});
+        const auto g = to_host(
+            value_and_grad([&](const auto& v) { return sum(f(v) * weights); })(row(x)).gradient);
+        for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(g.values[i] == T(wanted[i]));
+      };
+      const auto greatest = [](const auto& v) { return cumulative<Max, "i", 'i'>(v); };
+      const auto least = [](const auto& v) { return cumulative<Min, "i", 'i'>(v); };
+      const auto back = [](const auto& v) {
+        return cumulative<Max, "i", 'i'>(v, {.reverse = true});
+      };
+      check({1, NAN, 2, 0, 3}, greatest, {1, 30, 0, 0, 0});
+      check({1, NAN, 2, 0, 3}, least, {1, 30, 0, 0, 0});
+      check({1, NAN, 2, 0, 3}, back, {0, 3, 0, 0, 28});
+      check({1, 2, NAN, NAN, 3}, greatest, {1, 2, 28, 0, 0});
+      check({NAN, 2, NAN, 1, 3}, least, {31, 0, 0, 0, 0});
+      check({1, 2, 2, 1, 2}, greatest, {1, 30, 0, 0, 0});
+      check({2, 1, 1, 2, 1}, least, {1, 30, 0, 0, 0});
+    };
+    of(double{});
+    of(half{});
+  });
+}
 }  // namespace

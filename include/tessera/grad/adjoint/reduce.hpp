@@ -6,7 +6,8 @@
 ///
 ///     // sum "ij->i" of x: dx[i,j] = dy[i]
 ///
-/// Laws: the gradient of a mean is that of the sum over the number of elements.
+/// Laws: the gradient of a mean is that of the sum over the number of elements. Equal elements are
+/// counted and shares are made as half types are computed, in float.
 #include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/plan/op/rows/scan.hpp>
 
@@ -78,6 +79,14 @@ inline double share_of_mean(const Terms& terms, const Extents& extents) {
   return 1 / static_cast<double>(max_of(1, reduced_count(terms, extents)));
 }
 
+/// Returns v / count, of v's type; half types are divided in float, which the count's elements are.
+inline AdjointValue share_of(AdjointBuilder& build, AdjointValue v, AdjointValue count) {
+  const DType type = build.desc(v).type, wide = build.desc(count).type;
+  return converted(
+      build, mapped(build, {converted(build, v, wide), count}, function_of<2>(wide, fn::Divide{})),
+      type);
+}
+
 inline void adjoint_of(const ops::Reduce& op, AdjointBuilder& build) {
   if (!build.wants(0)) return;
   const Term &own = op.terms.operands[0], &made = op.terms.result;
@@ -93,10 +102,11 @@ inline void adjoint_of(const ops::Reduce& op, AdjointBuilder& build) {
     const AdjointValue equal = mapped(build, {{own, made}, own}, {x, y}, to.type, to.sharding,
                                       function_of<2>(to.type, fn::OneWhereEqual{}));
     const TensorDesc sum = build.desc(y);
-    const AdjointValue count = build.add(
-        ops::Reduce{op.terms, Reduction::sum, false, false, to.type, sum.sharding}, {equal});
-    const AdjointValue share =
-        mapped(build, {build.cotangent(), count}, function_of<2>(to.type, fn::Divide{}));
+    const DType wide = facts_of(to.type).compute;
+    const AdjointValue count =
+        build.add(ops::Reduce{op.terms, Reduction::sum, false, false, wide, sum.sharding},
+                  {converted(build, equal, wide)});
+    const AdjointValue share = share_of(build, build.cotangent(), count);
     return build.set(0, mapped(build, {{made, own}, own}, {share, equal}, to.type, to.sharding,
                                function_of<2>(to.type, fn::Masked{})));
   }

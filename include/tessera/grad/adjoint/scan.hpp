@@ -7,7 +7,8 @@
 ///
 ///     // y = cumulative<Sum> "bv" along v of x: dx is the running sum of dy in reverse
 ///
-/// Laws: no element is divided by, so that a running product may have zeros. Source: Blelloch,
+/// Laws: of equal elements the first was the largest or the least, and the first NaN before all
+/// others; no element is divided by, so that a running product may have zeros. Source: Blelloch,
 /// "Prefix Sums and Their Applications" (1990), section 1.4: a recurrence is a scan of pairs.
 #include <tessera/grad/adjoint/scatter.hpp>
 #include <tessera/grad/derivatives/complex.hpp>
@@ -18,13 +19,15 @@
 
 namespace tessera {
 namespace fn {
-/// The index of an element that is beyond all before it, or the first; else `none`.
+/// The index of an element that is beyond all before it, or the first, or the first NaN; else
+/// `none`.
 template <bool Greatest> struct RecordIndex {
   std::int64_t first, none;
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t operator()(const T& x, const T& before,
                                                       const std::int64_t& i) const {
-    return i == first || (Greatest ? x > before : x < before) ? i : none;
+    const bool beyond = Greatest ? x > before : x < before;
+    return i == first || (before == before && (beyond || !(x == x))) ? i : none;
   }
 };
 /// s -> a s + b as one element (a, b): the later map after the earlier ones.

@@ -146,9 +146,12 @@ inline void adjoint_of_extreme(ScatterAdjoint scatter, AdjointBuilder& build) {
   AdjointValue of_table;
   if (scatter.has_table())
     of_table = equal(build.reshard(build.finish(build.operand(scatter.table())), made.sharding), y);
-  const AdjointValue count = scatter.scattered(of_table, of_updates, Reduction::sum, made.sharding);
-  const AdjointValue share =
-      mapped(build, {build.cotangent(), count}, function_of<2>(made.type, fn::Divide{}));
+  const auto wide = [&](AdjointValue v) {
+    return v.known() ? converted(build, v, facts_of(made.type).compute) : v;
+  };
+  const AdjointValue count =
+      scatter.scattered(wide(of_table), wide(of_updates), Reduction::sum, made.sharding);
+  const AdjointValue share = share_of(build, build.cotangent(), count);
   const auto product = function_of<2>(made.type, fn::Masked{});
   if (scatter.has_table() && build.wants(scatter.table()))
     build.set(scatter.table(), mapped(build, {share, of_table}, product));
