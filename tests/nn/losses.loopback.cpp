@@ -174,6 +174,26 @@ TEST_CASE("batch norm's statistics, and what it is after training") {
   });
 }
 
+TEST_CASE("running statistics of half types stay between what they are moved from and to") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    const auto of = [&]<class T>(T) {
+      using U = Under<T, Grid, TwoDimensional<data, model>>;
+      using Row = typename U::template Tensor<logical::embed>;
+      const auto row = [&](double x) { return full<Row>(mesh, {6}, T(x)); };
+      BatchStatistics<U, logical::embed> running{row(1), row(2)};
+      const BatchStatistics<U, logical::embed> batch{row(1), row(2)}, far{row(0), row(-2)};
+      for (int step = 0; step < 100; ++step) running = running.moved(batch, 0.999);
+      for (const T m : to_host(running.mean).values) CHECK(m == T(1.0));
+      for (const T v : to_host(running.variance).values) CHECK(v == T(2.0));
+      const auto moved = running.moved(far, 0.99);
+      for (const T m : to_host(moved.mean).values) CHECK(m == T(0.99));
+      for (const T v : to_host(moved.variance).values) CHECK(v == T(1.96));
+    };
+    of(half{});
+    of(bfloat16{});
+  });
+}
+
 TEST_CASE("gradients of gradients of norms and cross-entropy") {
   on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
     using U = On<TwoDimensional<data, model>>;

@@ -36,6 +36,22 @@
 
 namespace tessera {
 
+namespace fn {
+/// keep x + (1 - keep) y; half types are computed in float.
+struct MovedAverage {
+  static constexpr std::string_view name = "moved average";
+  double keep;
+  template <class T, class C = ComputeType<T>>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T y) const {
+    return static_cast<T>(static_cast<C>(keep) * C(x) + static_cast<C>(1 - keep) * C(y));
+  }
+  template <int I, class T, class C = ComputeType<T>>
+  KOKKOS_FORCEINLINE_FUNCTION C derivative(T, T) const {
+    return static_cast<C>(I == 0 ? keep : 1 - keep);
+  }
+};
+}  // namespace fn
+
 template <class U, class Channel = logical::channels> struct BatchNorm {
   typename U::template Tensor<Channel> scale, bias;
   static constexpr auto fields = Fields<&BatchNorm::scale, &BatchNorm::bias>{};
@@ -54,10 +70,9 @@ template <class U, class Channel = logical::channels> struct BatchStatistics {
 
   /// Returns the running statistics after a batch: this one's share is 1 - keep.
   BatchStatistics moved(const BatchStatistics& batch, double keep = 0.9) const {
-    using T = typename U::value_type;
-    const T old = detail::from_double<T>(keep), fresh = detail::from_double<T>(1 - keep);
-    return map_tensors([&](const auto& a, const auto& b) { return a * old + b * fresh; }, *this,
-                       batch);
+    return map_tensors(
+        [&](const auto& a, const auto& b) { return map(fn::MovedAverage{keep}, a, b); }, *this,
+        batch);
   }
 };
 /// What batch_norm returns while training.
