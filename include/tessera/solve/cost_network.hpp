@@ -14,7 +14,8 @@
 ///
 /// Laws: the cost of an assignment is the sum of its variables' and pairs' costs; it is feasible
 /// when no part of it is `infeasible` and no time's usage exceeds the time's limit. Sums of finite
-/// costs are at most `most_cost`.
+/// costs are at most `most_cost`; so are, where a limit may be exceeded, those of all variables'
+/// largest usages, of which each counts up to the largest limit.
 #include <cstddef>
 #include <initializer_list>
 #include <limits>

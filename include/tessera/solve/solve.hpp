@@ -117,7 +117,7 @@ inline void check(const CostNetwork& network, const SolveOptions& options) {
 }  // namespace detail
 
 /// Returns the best assignment that was found, and a bound. Throws ShapeError where options do not
-/// fit the network.
+/// fit the network, or costs or usages are too large to be summed.
 inline Solution solve(const CostNetwork& network, const SolveOptions& options = {}) {
   detail::check(network, options);
   const Cost scale = detail::scale_of(network);
