@@ -101,6 +101,20 @@ TEST_CASE("products and convolutions leave open the sums that their caller leave
     });
 }
 
+TEST_CASE("gradients of several tensors never share memory") {
+  run_loopback(2, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {2, 1}, {"data", "model"});
+    const Sharding rows{{0}};
+    const Dynamic w{random_normal<double>(mesh, {5}, rows, 1),
+                    random_normal<double>(mesh, {5}, rows, 2)};
+    const auto f = [](const Dynamic& in) { return reduce<Sum>("i->", in[0] + in[1]); };
+    auto gradients = value_and_grad_under(f, {rows, rows})(w).gradient;
+    CHECK(gradients[0].core().storage() != gradients[1].core().storage());
+    const std::vector<double> ones(5, 1.0);
+    for (const DynamicTensor& g : gradients) CHECK(to_host<double>(g).values == ones);
+  });
+}
+
 TEST_CASE("the gradient of what was gathered ends in a reduce-scatter") {
   const auto mesh = dry_mesh<Grid>(8, 1);
   const auto x = zeros<Real<data, _>>(mesh, {4096, 64});

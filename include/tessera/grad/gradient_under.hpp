@@ -8,8 +8,8 @@
 ///     auto [loss, gradients] = value_and_grad_under(f, {Sharding{{0}, {}}})(weights);
 ///
 /// Laws: the elements are value_and_grad's; where the gradient's own sharding would end in an
-/// all-reduce, and axes of that sum split it here, it ends in a reduce-scatter. Source: ZeRO
-/// (Rajbhandari et al. 2020), section 5.2.
+/// all-reduce, and axes of that sum split it here, it ends in a reduce-scatter; gradients of
+/// several tensors never share memory. Source: ZeRO (Rajbhandari et al. 2020), section 5.2.
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,7 +45,7 @@ template <class F> class GradientUnder {
     Result value = run.forward([&] { return f_(tree, more...); });
     run.back(loss_among(value));
     std::vector<DynamicTensor> gradients;
-    for (TensorCore& one : run.gradients()) gradients.emplace_back(std::move(one));
+    for (TensorCore& one : run.summands(tree)) gradients.emplace_back(std::move(one));
     return ValueAndGradient<Result, std::vector<DynamicTensor>>{std::move(value),
                                                                 std::move(gradients)};
   }
