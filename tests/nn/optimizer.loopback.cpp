@@ -392,6 +392,37 @@ TEST_CASE("the sum of small batches' gradients is that of one large batch") {
   });
 }
 
+TEST_CASE("unfinished gradients of small batches are added as they are, or finished first") {
+  run_loopback(2, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {2, 1}, {"data", "model"});
+    const auto x = random_normal<float>(mesh, {6, 8}, Sharding{{0}, {}}, 1);
+    const auto loss = [&](const DynamicTensor& w) {
+      const DynamicTensor y = einsum("ik,kj->ij", x, w);
+      return reduce<Mean>("ij->", y * y);
+    };
+    const auto make = [&] { return random_normal<float>(mesh, {8, 4}, Sharding{{}, {}}, 2); };
+    DynamicTensor added = make(), mixed = make(), alone = make();
+    const UpdatePolicy flat{UpdatePolicy::Kind::sharded, {0}, true};
+    Optimizer<Sgd, UpdatePolicy> one(Sgd{.rate = 0.5}, added, {}, flat),
+        other(Sgd{.rate = 0.5}, mixed, {}, flat), plain(Sgd{.rate = 0.5}, alone, {}, flat);
+    const auto open = one.value_and_grad(loss)(added).gradient;
+    REQUIRE(!open[0].sharding().partial.empty());
+    const auto closed = std::vector{reshard(open[0], Sharding{{}, {}})};
+    GradientSum sum, both;
+    sum.add(open);
+    sum.add(open);
+    both.add(closed);
+    both.add(open);
+    auto means = sum.mean();
+    CHECK(means[0].sharding() == open[0].sharding());
+    one.step(added, means);
+    other.step(mixed, both.mean());
+    plain.step(alone, closed);
+    CHECK(worst_difference(host_values<float>(added), host_values<float>(alone)) < 1e-6);
+    CHECK(worst_difference(host_values<float>(mixed), host_values<float>(alone)) < 1e-6);
+  });
+}
+
 TEST_CASE("compiled steps are those outside, to the bit") {
   std::mutex mutex;
   run_loopback(6, [&](std::shared_ptr<Transport> world) {

@@ -8,7 +8,8 @@
 ///     optimizer.step(weights, sum.mean());
 ///
 /// Laws: the mean of the gradients of equal batches is the gradient of all of them, to rounding;
-/// sums of half types are kept in float. Communication: none.
+/// sums of half types are kept in float; unfinished gradients are added as they are, and so is
+/// their sum. Communication: none, but where gradients of one tensor come under two shardings.
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,14 +59,23 @@ class GradientSum {
     }
     ++batches_;
   }
-  static TensorCore added(const TensorCore& sum, const TensorCore& x, detail::CallSite site) {
+  /// Returns the sum, unfinished where both summands are alike so.
+  static TensorCore added(TensorCore sum, TensorCore x, detail::CallSite site) {
+    if (!(sum.sharding() == x.sharding())) {
+      sum = finished(std::move(sum), site);
+      x = finished(std::move(x), site);
+    }
     const Term all = detail::letters_of(sum.desc());
     return detail::with_real_type(x.type(), [&](auto zero) {
       using T = decltype(zero);
       using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
       return detail::map_letters<Wide, T>({{all, all}, all}, fn::AddAs<Wide>{}, {&sum, &x},
-                                          sum.sharding(), site);
+                                          sum.sharding(), site, Linearity::linear);
     });
+  }
+  static TensorCore finished(TensorCore x, detail::CallSite site) {
+    if (x.sharding().partial.empty()) return x;
+    return detail::run({ops::Reshard{x.sharding().finished()}, {&x}, site});
   }
 
   std::vector<TensorCore> sums_;
