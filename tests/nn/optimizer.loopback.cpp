@@ -226,6 +226,37 @@ TEST_CASE("clipping where the squares of doubles overflow, or vanish") {
   });
 }
 
+TEST_CASE("rules of norms where the squares of doubles overflow, or vanish") {
+  run_loopback(2, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {2, 1}, {"data", "model"});
+    const auto stepped = [&](const auto& rule, double weights, double gradients,
+                             const OptimizerOptions& options = {}) {
+      DynamicTensor w = tensor_of<double>(mesh, {2}, {weights, 2 * weights}, Sharding{{0}});
+      Optimizer<std::decay_t<decltype(rule)>, UpdatePolicy> optimizer(rule, w, options);
+      optimizer.step(w, tensor_of<double>(mesh, {2}, {gradients, gradients}, Sharding{{}}));
+      std::vector<double> values = host_values<double>(w);
+      for (double& x : values) x /= weights;
+      return values;
+    };
+    // The trust is 0.1 |w| / |g|, so that w loses 0.1 sqrt(5 / 2) of its size.
+    const std::vector<double> wanted{1 - 0.1 * std::sqrt(2.5), 2 - 0.1 * std::sqrt(2.5)};
+    const Lars lars{.rate = 1.0, .trust = 0.1};
+    for (const double size : {1.0, 1e160, 1e-170, 1e300, 1e-260}) {
+      CAPTURE(size);
+      CHECK(worst_difference(stepped(lars, 1, size), wanted) < 1e-12);
+      CHECK(worst_difference(stepped(lars, size, 1), wanted) < 1e-12);
+      CHECK(worst_difference(stepped(lars, size, size), wanted) < 1e-12);
+    }
+    // The norm of these gradients is no double, and that of the clipped ones is one.
+    CHECK(worst_difference(stepped(lars, 1, 1.5e308, {.clip = 1}), wanted) < 1e-12);
+    // Adafactor's step is a part of the weight's size.
+    const Adafactor adafactor{.rate = 0.1};
+    const std::vector<double> part = stepped(adafactor, 1, 1);
+    CHECK(part[0] < 0.95);
+    CHECK(worst_difference(stepped(adafactor, 1e160, 1), part) < 1e-12);
+  });
+}
+
 TEST_CASE("a gradient that is not finite: its step is skipped, and nothing is lost") {
   std::mutex mutex;
   run_loopback(6, [&](std::shared_ptr<Transport> world) {

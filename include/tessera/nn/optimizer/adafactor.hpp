@@ -8,8 +8,10 @@
 /// Laws: means and norms are those of the whole weight on every mesh; of a weight of n x m elements
 /// the state has n + m.
 #include <cmath>
+#include <utility>
 #include <vector>
 
+#include <tessera/nn/optimizer/norm.hpp>
 #include <tessera/nn/optimizer/schedule.hpp>
 #include <tessera/nn/optimizer/update.hpp>
 
@@ -44,12 +46,12 @@ struct OverRoot {
     return g / (Kokkos::sqrt(row / all) * Kokkos::sqrt(column));
   }
 };
-/// The factor of an update, from the sums of squares of update and weight.
+/// The factor of an update, from the update and the weight.
 struct ClippedRate {
   double rate, elements, clip, least, relative;
-  KOKKOS_FUNCTION double operator()(double update, double weight, double factor) const {
+  KOKKOS_FUNCTION double operator()(Squares update, Squares weight, double factor) const {
     if (!(factor == factor)) return factor;
-    const double rms = Kokkos::sqrt(update / elements), size = Kokkos::sqrt(weight / elements);
+    const double by = 1 / Kokkos::sqrt(elements), rms = update.norm(by), size = weight.norm(by);
     const double scale = relative != 0 ? (size > least ? size : least) : 1.0;
     const double over = clip > 0 && rms > clip ? rms / clip : 1.0;
     return rate * scale / over;
@@ -144,11 +146,12 @@ struct Adafactor {
       updated.auxiliary = {rows, columns};
     }
     const TensorCore wide = detail::converted(share.weight, dtype_of<C>, site);
-    const std::vector<TensorCore> norms =
-        detail::finish_scalars({detail::square_sum(g, site), detail::square_sum(wide, site)}, site);
+    std::vector<TensorCore> sums = detail::squares_of(g, site);
+    for (TensorCore& sum : detail::squares_of(wide, site)) sums.push_back(std::move(sum));
+    sums = detail::finish_scalars(sums, site);
     const auto elements = static_cast<double>(max_of(Index{1}, volume(share.weight.extents())));
     const detail::ClippedRate rates{rate(step), elements, clip, epsilon2, relative ? 1.0 : 0.0};
-    const TensorCore factor = detail::map_scalars(rates, site, norms[0], norms[1], share.factor);
+    const TensorCore factor = detail::map_squares(rates, sums, share.factor, site);
     detail::Share last{wide, g, {}, factor, {}};
     last.site = site;
     const TensorCore made = detail::update_elements<0>(last, detail::Minus{}).weight;

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/nn/optimizer/update.hpp>
+#include <tessera/nn/optimizer/norm.hpp>
 #include <tessera/op/between.hpp>
 #include <tessera/tensor/host_copy.hpp>
 
@@ -34,32 +34,20 @@ struct GradientChecks {
 /// Sums of squares, each of its own kind.
 enum class SquareKind { plain, large, small };  ///< as they are, or in the units of SquareInUnit
 
-/// Returns the root of the sum of all squares: of those as they are, large ones and small ones.
-KOKKOS_INLINE_FUNCTION double norm_of(double plain, double large, double small) {
-  const double root = Kokkos::sqrt(plain), far = Kokkos::sqrt(large) * SquareInUnit::large_unit,
-               near = Kokkos::sqrt(small) * SquareInUnit::small_unit;
-  if (far == 0.0 && near == 0.0) return root;
-  if (far == 0.0 && root == 0.0) return near;
-  return Kokkos::hypot(Kokkos::hypot(root, near), far);
-}
 /// From sums of squares to the factor of gradients.
 struct FactorOfNorm {
   double clip, inverse;
   KOKKOS_FUNCTION double operator()(double plain) const { return (*this)(plain, 0.0, 0.0); }
   KOKKOS_FUNCTION double operator()(double plain, double large, double small) const {
-    const double most = 1.7976931348623157e308;
-    if (!(plain <= most && large <= most && small <= most)) {
+    const Squares squares{plain, small, large};
+    if (!squares.finite()) {
       const double infinite = plain + large + small;
       return infinite - infinite;  // NaN
     }
-    // A norm that is no double is known in smaller units.
-    const double norm = norm_of(plain, large, small);
-    if (!(norm <= most))
-      return clip > 0
-                 ? clip * 0x1p-64 / (Kokkos::sqrt(large) * (SquareInUnit::large_unit * 0x1p-64))
-                 : inverse;
-    const double scaled = norm * inverse;
-    return clip > 0 && scaled > clip ? inverse * (clip / scaled) : inverse;
+    const double scaled = squares.norm(inverse);
+    if (clip <= 0 || !(scaled > clip)) return inverse;
+    if (scaled <= Squares::most) return inverse * (clip / scaled);
+    return clip * 0x1p-64 / squares.norm(0x1p-64);  // a norm that is no double, in smaller units
   }
 };
 
@@ -76,11 +64,12 @@ class GradientCheck {
       const auto add = [&](SquareKind kind, const TensorCore& sum) {
         parts_.push_back({static_cast<int>(i), kind, sum});
       };
-      if (g.type() == DType::f64) {
-        add(SquareKind::small, sum_of(SquareInUnit{false}, g, site));
-        add(SquareKind::large, sum_of(SquareInUnit{true}, g, site));
+      const std::vector<TensorCore> sums = squares_of(g, site);
+      if (sums.size() == 1) {
+        add(SquareKind::plain, sums[0]);
       } else {
-        add(SquareKind::plain, square_sum(g, site));
+        add(SquareKind::small, sums[0]);
+        add(SquareKind::large, sums[1]);
       }
     }
     std::vector<Part> totals;  // one for each kind and set of axes
@@ -126,11 +115,11 @@ class GradientCheck {
     return factor_.defined() && squares_[0].defined() && !factor_.dry() &&
            !factor_.storage()->promised();
   }
-  /// Returns the norm of the gradients as they are, scale and all. Precondition: readable().
+  /// Returns the squares of the gradients as they are, scale and all. Precondition: readable().
   /// Communication: none.
-  double norm() const {
+  Squares squares() const {
     const auto sum = [&](int k) { return squares_[k].defined() ? read(squares_[k]) : 0.0; };
-    return norm_of(sum(0), sum(1), sum(2));
+    return {sum(0), sum(2), sum(1)};
   }
   /// Returns the numbers of the gradients that are not finite. Collective over the mesh.
   /// Communication: scalars are finished, few calls for all of them.

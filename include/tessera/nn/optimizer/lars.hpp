@@ -6,11 +6,14 @@
 ///
 ///     Optimizer optimizer(Lars{.rate = 10.0, .decay = 1e-4}, weights);
 ///
-/// Laws: the norms are those of the whole weight on every mesh; those of all weights are finished
-/// in few calls (reductions to scalars, weight-update sharding, section 4.1).
+/// Laws: the norms are those of the whole weight on every mesh, of doubles of any size; those of
+/// all weights are finished in few calls (reductions to scalars, weight-update sharding,
+/// section 4.1).
 #include <cmath>
+#include <span>
 #include <vector>
 
+#include <tessera/nn/optimizer/norm.hpp>
 #include <tessera/nn/optimizer/schedule.hpp>
 #include <tessera/nn/optimizer/update.hpp>
 
@@ -26,11 +29,11 @@ struct TrustedDescent {
     return {w - v, {v, {}}};
   }
 };
-/// From the sums of squares of a weight and its gradient, and the gradient's factor.
+/// From a weight, its gradient and the gradient's factor.
 struct TrustRatio {
   double trust, decay;
-  KOKKOS_FUNCTION double operator()(double weight, double gradient, double factor) const {
-    const double w = Kokkos::sqrt(weight), g = Kokkos::fabs(factor) * Kokkos::sqrt(gradient);
+  KOKKOS_FUNCTION double operator()(Squares weight, Squares gradient, double factor) const {
+    const double w = weight.norm(), g = gradient.norm(Kokkos::fabs(factor));
     return w > 0 && g > 0 ? trust * w / (g + decay * w) : 1.0;
   }
 };
@@ -48,10 +51,11 @@ struct Lars {
   static constexpr bool flat = true;
   static constexpr bool trusts = true;
   std::vector<TensorDesc> auxiliary(const TensorDesc& share) const { return {share}; }
-  /// Returns the factor of one weight's rate, from finished sums of squares.
-  TensorCore trust_of(const TensorCore& weight, const TensorCore& gradient,
-                      const TensorCore& factor, detail::CallSite site) const {
-    return detail::map_scalars(detail::TrustRatio{trust, decay}, site, weight, gradient, factor);
+  /// Returns the factor of one weight's rate, from the finished sums of squares of the weight and
+  /// its gradient.
+  TensorCore trust_of(std::span<const TensorCore> sums, const TensorCore& factor,
+                      detail::CallSite site) const {
+    return detail::map_squares(detail::TrustRatio{trust, decay}, sums, factor, site);
   }
   detail::Updated update(const detail::Share& share, Index step) const {
     return detail::update_elements<1, true>(

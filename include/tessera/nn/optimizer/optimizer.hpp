@@ -319,21 +319,27 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     std::vector<TensorCore> trust;
     if constexpr (Rule::trusts) {
       std::vector<TensorCore> open;
+      std::vector<std::size_t> ends;
+      const auto add = [&](const TensorCore& x) {
+        for (TensorCore& sum : detail::squares_of(x, site)) open.push_back(std::move(sum));
+      };
       for (std::size_t i = 0; i < olds.size(); ++i) {
-        if (!weights[i]->decays) continue;
-        open.push_back(detail::square_sum(weights[i]->share_to_update(olds[i].core, site), site));
-        open.push_back(detail::square_sum(gradients[i], site));
+        if (weights[i]->decays) {
+          const TensorCore old = weights[i]->share_to_update(olds[i].core, site);
+          const bool wide = (old.type() == DType::f64) != (gradients[i].type() == DType::f64);
+          add(old);
+          add(wide ? detail::converted(gradients[i], old.type(), site) : gradients[i]);
+        }
+        ends.push_back(open.size());
       }
       const std::vector<TensorCore> sums = detail::finish_scalars(open, site);
-      std::size_t next = 0;
-      for (std::size_t i = 0; i < olds.size(); ++i) {
+      std::size_t first = 0;
+      for (std::size_t i = 0; i < olds.size(); first = ends[i++]) {
         const auto& mesh = olds[i].core.mesh();
-        if (!weights[i]->decays) {
-          trust.push_back(detail::filled(mesh, {DType::f64, {}, {}}, 1, site));
-          continue;
-        }
-        trust.push_back(rule_.trust_of(sums[next], sums[next + 1], check.factor(mesh, site), site));
-        next += 2;
+        trust.push_back(first == ends[i]
+                            ? detail::filled(mesh, {DType::f64, {}, {}}, 1, site)
+                            : rule_.trust_of(std::span(sums).subspan(first, ends[i] - first),
+                                             check.factor(mesh, site), site));
       }
     }
     return trust;
@@ -347,8 +353,9 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
         left.push_back(std::move(one));
         continue;
       }
-      norm_ = one.check.norm() / one.scale;
-      if (std::isfinite(norm_)) {
+      const detail::Squares squares = one.check.squares();
+      norm_ = squares.norm(1 / one.scale);
+      if (squares.finite()) {
         scale_.went_well();
         continue;
       }

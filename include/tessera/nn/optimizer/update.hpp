@@ -130,26 +130,6 @@ template <int N, bool Trust = false, class F> Updated update_elements(Share shar
   });
 }
 
-/// The square of an element, in double: no float's overflows.
-struct WideSquare {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION double operator()(T x) const {
-    const auto wide = static_cast<double>(static_cast<ComputeType<T>>(x));
-    return wide * wide;
-  }
-};
-/// Squares of doubles, in two sums that neither overflow nor vanish: of elements from `large` on,
-/// and of the others, each in a unit of its own. Source: Blue, "A portable Fortran program to find
-/// the Euclidean norm of a vector" (1978), which has a third sum; it is not needed down to 2^-900.
-struct SquareInUnit {
-  static constexpr double large = 0x1p49, large_unit = 0x1p533, small_unit = 0x1p-442;
-  bool of_large;
-  KOKKOS_FORCEINLINE_FUNCTION double operator()(double x) const {
-    if ((Kokkos::fabs(x) >= large) != of_large) return 0;  // a NaN is not large
-    const double scaled = x * (of_large ? 1 / large_unit : 1 / small_unit);
-    return scaled * scaled;
-  }
-};
-
 /// Returns f of tensors of elements T..., by letters, under a sharding.
 template <class... T, class F>
 TensorCore map_letters(const Terms& terms, const F& f, const OperandList& operands,
@@ -160,27 +140,6 @@ TensorCore map_letters(const Terms& terms, const F& f, const OperandList& operan
   const ops::Map map{terms, dtype_of<R>, linearity, out, false};
   return run({map, operands, site, {.kernel = MapRunner<R, F, T...>::kernel(f)}});
 }
-/// Returns the sum of f of a tensor's elements, in double: a scalar, unfinished over the axes that
-/// split the tensor.
-template <class F> TensorCore sum_of(const F& f, const TensorCore& x, CallSite site) {
-  const Sharding own = x.sharding();
-  const Term all = letters_of(x.desc());
-  const TensorCore squares = with_real_type(x.type(), [&](auto zero) -> TensorCore {
-    using T = decltype(zero);
-    if constexpr (std::is_invocable_v<const F&, const T&>)
-      return map_letters<T>({{all}, all}, f, {&x}, own, site);
-    else
-      return {};
-  });
-  if (x.rank() == 0) return squares;
-  const Sharding open = Sharding::replicated(0).with_partial(own.used(), Reduction::sum);
-  const ops::Reduce sum{{{all}, {}}, Reduction::sum, false, false, DType::f64, open};
-  return run({sum, {&squares}, site});
-}
-inline TensorCore square_sum(const TensorCore& x, CallSite site) {
-  return sum_of(WideSquare{}, x, site);
-}
-
 /// Returns f of scalars in double, finished or, where f is linear, unfinished alike.
 template <class F, class... X> TensorCore map_scalars(const F& f, CallSite site, const X&... x) {
   const OperandList operands{&x...};
