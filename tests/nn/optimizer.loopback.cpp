@@ -29,6 +29,14 @@ template <class F> void on_meshes(const F& body) {
                    body(make_mesh(world, {rows, columns}, {"data", "model"}));
                  });
 }
+template <class F> void on_one_process(const F& body) {
+  run_loopback(1, [&](std::shared_ptr<Transport> world) {
+    body(make_mesh(world, {1, 1}, {"data", "model"}));
+  });
+}
+DynamicTensor line(const DynamicMesh& mesh, const std::vector<double>& values) {
+  return tensor_of<double>(mesh, {static_cast<Index>(values.size())}, values, Sharding{{}});
+}
 Values gradients_of_step(int step) { return random_values(100 + static_cast<unsigned>(step), 0.5); }
 
 /// The gradients come as they may: whole, split otherwise, under the places of the update.
@@ -303,6 +311,141 @@ TEST_CASE("a gradient that is not finite: its step is skipped, and nothing is lo
   });
 }
 
+TEST_CASE("resuming forgets the steps since then, looked at or not") {
+  on_one_process([](const DynamicMesh& mesh) {
+    for (const bool reported : {false, true}) {
+      DynamicTensor w = line(mesh, {1, 2, 3});
+      Optimizer<Adam, UpdatePolicy> optimizer(Adam{.rate = 0.1}, w,
+                                              {.scale = LossScale::automatic(16)});
+      const auto facts = optimizer.facts();
+      optimizer.step(w, line(mesh, {NAN, 1, 1}));
+      if (reported) (void)optimizer.updates();
+      optimizer.resume(facts);
+      CHECK(optimizer.report().skipped.empty());
+      optimizer.step(w, line(mesh, {16, 16, 16}));
+      CHECK(worst_difference(host_values<double>(w), {0.9, 1.9, 2.9}) < 1e-6);
+      const StepReport report = optimizer.report();
+      CHECK(report.calls == 1);
+      CHECK(report.updates == 1);
+      CHECK(report.scale == 16);
+      CHECK(report.skipped.empty());
+      auto broken = facts;
+      broken.erase("optimizer.good_steps");
+      broken["optimizer.calls"] = "7";
+      CHECK_THROWS_AS(optimizer.resume(broken), UsageError);
+      CHECK(optimizer.report().calls == 1);  // nothing changed
+    }
+  });
+}
+
+TEST_CASE("finite gradients whose norm is no double are clipped, and their step is taken") {
+  on_one_process([](const DynamicMesh& mesh) {
+    DynamicTensor w = line(mesh, {1, 2});
+    Optimizer<Sgd, UpdatePolicy> optimizer(Sgd{.rate = 0.1}, w,
+                                           {.clip = 1, .scale = LossScale::automatic(16)});
+    optimizer.step(w, line(mesh, {1.5e308, 1.5e308}));
+    const double part = 0.1 / std::sqrt(2.0);
+    CHECK(worst_difference(host_values<double>(w), {1 - part, 2 - part}) < 1e-12);
+    const StepReport report = optimizer.report();
+    CHECK(report.updates == 1);
+    CHECK(report.skipped.empty());
+    CHECK(report.scale == 16);
+    CHECK(report.norm / 1e307 == doctest::Approx(15 * std::sqrt(2.0) / 16));
+  });
+}
+
+TEST_CASE("the scale of the loss is the same until the next step, whatever is reported between") {
+  on_one_process([](const DynamicMesh& mesh) {
+    for (const int asked : {0, 1, 2, 3}) {
+      CAPTURE(asked);
+      DynamicTensor w = line(mesh, {1});
+      OptimizerOptions options{.scale = LossScale::automatic(16)};
+      options.scale.interval = 1;
+      Optimizer<Sgd, UpdatePolicy> optimizer(Sgd{.rate = 0.1}, w, options);
+      const std::vector<double> wanted{16, 16, 32, 64, 32};
+      for (std::size_t t = 0; t < wanted.size(); ++t) {
+        const double scale = optimizer.loss_scale();
+        CHECK(scale == wanted[t]);
+        if (asked == 1) (void)optimizer.report();
+        if (asked == 2) (void)optimizer.updates();
+        if (asked == 3) {  // a run that goes on from the facts has the scales of this one
+          const auto facts = optimizer.facts();
+          optimizer = Optimizer<Sgd, UpdatePolicy>(Sgd{.rate = 0.1}, w, options);
+          optimizer.resume(facts);
+        }
+        CHECK(optimizer.loss_scale() == scale);
+        optimizer.step(w, line(mesh, {t == 2 ? INFINITY : scale}));
+      }
+      CHECK(worst_difference(host_values<double>(w), {0.6}) < 1e-12);
+      CHECK(optimizer.report().scale == 128);
+      CHECK(optimizer.updates() == 4);
+      // Facts that were written with one scale.
+      auto facts = optimizer.facts();
+      CHECK(facts.erase("optimizer.next_loss_scale") == 1);
+      facts["optimizer.loss_scale"] = "8";
+      optimizer.resume(facts);
+      CHECK(optimizer.loss_scale() == 8);
+      CHECK(optimizer.report().scale == 8);
+    }
+  });
+}
+
+TEST_CASE("clipping that does not look for gradients that are not finite lets them through") {
+  on_one_process([](const DynamicMesh& mesh) {
+    OptimizerOptions options{.clip = 1, .finite = false, .scale = LossScale::automatic(2)};
+    options.scale.interval = 1;
+    DynamicTensor w = line(mesh, {1, 2});
+    Optimizer<Sgd, UpdatePolicy> optimizer(Sgd{.rate = 0.1}, w, options);
+    optimizer.step(w, line(mesh, {6, 8}));
+    CHECK(optimizer.report().norm == doctest::Approx(5));
+    optimizer.step(w, line(mesh, {NAN, 8}));
+    const std::vector<double> after = host_values<double>(w);
+    CHECK(std::isnan(after[0]));
+    CHECK(after[1] == doctest::Approx(2 - 0.1 * 0.8 - 0.1 * 4));  // nothing bounds that step
+    const StepReport report = optimizer.report();
+    CHECK(report.calls == 2);
+    CHECK(report.updates == 2);
+    CHECK(report.skipped.empty());
+    CHECK(report.scale == 2);
+  });
+}
+
+TEST_CASE("a compiled function takes one step where steps may be skipped, or several where not") {
+  on_one_process([](const DynamicMesh& mesh) {
+    for (const double first : {1.0, std::nan("")}) {
+      const DynamicTensor a = line(mesh, {first, 1}), b = line(mesh, {1, 3});
+      DynamicTensor w = line(mesh, {1, 2}), alone = w;
+      const OptimizerOptions options{.finite = false};
+      Optimizer<Adam, UpdatePolicy> optimizer(Adam{.rate = 0.1}, w, options),
+          other(Adam{.rate = 0.1}, alone, options);
+      auto both = compile([&](const DynamicTensor& x, const DynamicTensor& y) {
+        optimizer.step(w, x);
+        optimizer.step(w, y);
+      });
+      for (int t = 0; t < 2; ++t) {
+        both(a, b);
+        other.step(alone, a);
+        other.step(alone, b);
+      }
+      for (int i = 0; i < 2; ++i) {
+        const double x = host_values<double>(w)[static_cast<std::size_t>(i)],
+                     y = host_values<double>(alone)[static_cast<std::size_t>(i)];
+        CHECK((x == y || (std::isnan(x) && std::isnan(y))));
+      }
+      CHECK(optimizer.updates() == 4);
+
+      DynamicTensor v = line(mesh, {1, 2});
+      Optimizer<Adam, UpdatePolicy> careful(Adam{.rate = 0.1}, v);
+      const auto twice = [&] {
+        careful.step(v, a);
+        careful.step(v, b);
+      };
+      CHECK_THROWS_WITH_AS(compile(twice)(), doctest::Contains("takes a second step in one"),
+                           UsageError);
+    }
+  });
+}
+
 TEST_CASE("state goes to another mesh and policy: lines of elements too, and the loss's scale") {
   // What is written on one mesh is read on the next, and the run goes on as if nothing had been.
   std::vector<std::pair<std::string, HostTensor<double>>> state;
@@ -374,6 +517,7 @@ TEST_CASE("state goes to another mesh and policy: lines of elements too, and the
   CHECK(facts == std::map<std::string, std::string>{{"optimizer.calls", "5"},
                                                     {"optimizer.updates", "5"},
                                                     {"optimizer.loss_scale", "64"},
+                                                    {"optimizer.next_loss_scale", "64"},
                                                     {"optimizer.good_steps", "1"}});
   run_loopback(1, [&](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh(world, {1, 1}, {"data", "model"});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The norm of all gradients together, and which of them are no numbers: the factor by which an
+/// The norm of all gradients together, and which of them are not finite: the factor by which an
 /// update multiplies them.
 ///
 ///     const GradientCheck check(gradients, {.clip = 1.0, .scale = 1.0}, site);
@@ -27,7 +27,7 @@ namespace tessera::detail {
 
 struct GradientChecks {
   double clip = 0;     ///< the greatest norm; 0: any
-  bool finite = true;  ///< whether gradients that are no numbers are found
+  bool finite = true;  ///< whether the factor is NaN where gradients are not finite
   double scale = 1;    ///< of the loss, by which gradients are divided
 };
 
@@ -37,12 +37,13 @@ enum class SquareKind { plain, large, small };  ///< as they are, or in the unit
 /// From sums of squares to the factor of gradients.
 struct FactorOfNorm {
   double clip, inverse;
+  bool finite;
   KOKKOS_FUNCTION double operator()(double plain) const { return (*this)(plain, 0.0, 0.0); }
   KOKKOS_FUNCTION double operator()(double plain, double large, double small) const {
     const Squares squares{plain, small, large};
     if (!squares.finite()) {
       const double infinite = plain + large + small;
-      return infinite - infinite;  // NaN
+      return finite ? infinite - infinite : inverse;  // NaN, or as no norm says more
     }
     const double scaled = squares.norm(inverse);
     if (clip <= 0 || !(scaled > clip)) return inverse;
@@ -91,7 +92,7 @@ class GradientCheck {
       const TensorCore one = scalar_on(common_, finished[i], site);
       sum = sum.defined() ? map_scalars(fn::Add{}, site, sum, one) : one;
     }
-    const FactorOfNorm factor{asked.clip, 1 / asked.scale};
+    const FactorOfNorm factor{asked.clip, 1 / asked.scale, asked.finite};
     if (!squares_[1].defined()) {
       factor_ = map_scalars(factor, site, squares_[0]);
     } else {
@@ -101,8 +102,8 @@ class GradientCheck {
     }
   }
 
-  /// Returns the factor of gradients, on a mesh where there are some: NaN where one of them is no
-  /// number. Communication: to other parts of a mesh one number, once.
+  /// Returns the factor of gradients, on a mesh where there are some: NaN where one of them is not
+  /// finite and that was asked for. Communication: to other parts of a mesh one number, once.
   const TensorCore& factor(const std::shared_ptr<MeshCore>& mesh, CallSite site) {
     for (const TensorCore& known : factors_)
       if (known.mesh() == mesh) return known;
@@ -114,6 +115,10 @@ class GradientCheck {
   bool readable() const {
     return factor_.defined() && squares_[0].defined() && !factor_.dry() &&
            !factor_.storage()->promised();
+  }
+  /// Returns whether its values will be there once the function has run that is compiled.
+  bool promised() const {
+    return factor_.defined() && !factor_.dry() && factor_.storage()->promised();
   }
   /// Returns the squares of the gradients as they are, scale and all. Precondition: readable().
   /// Communication: none.

@@ -23,13 +23,12 @@
 ///
 /// Laws: new weights are equal under every policy, to rounding where sums are made in another
 /// order; state is born under the update's sharding, and stays so; in a compiled function a step
-/// does as outside, to the bit. A gradient that is not finite changes nothing but the count of
-/// calls and the loss's scale. Tensors that gradients do not move (Fields, `untrained`) are left as
-/// they are, have no state, and their gradients count for nothing. Source: Xu et al., "Automatic
-/// Cross-Replica Sharding of Weight Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et
-/// al. 2020), section 5.
+/// does as outside, to the bit, and a second one is refused where steps may be skipped. A gradient
+/// that is not finite changes nothing but the count of calls and the loss's scale. Tensors that
+/// gradients do not move (Fields, `untrained`) are left as they are, have no state, and their
+/// gradients count for nothing. Source: Xu et al., "Automatic Cross-Replica Sharding of Weight
+/// Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et al. 2020), section 5.
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <span>
@@ -38,10 +37,10 @@
 #include <vector>
 
 #include <tessera/grad/gradient_under.hpp>
-#include <tessera/nn/optimizer/facts.hpp>
 #include <tessera/nn/optimizer/gradient_norm.hpp>
 #include <tessera/nn/optimizer/optimized_weight.hpp>
 #include <tessera/nn/optimizer/step_report.hpp>
+#include <tessera/nn/optimizer/steps.hpp>
 #include <tessera/nn/optimizer/update_policy.hpp>
 #include <tessera/op/shape/reshape.hpp>
 #include <tessera/tensor/tree.hpp>
@@ -58,7 +57,9 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   template <class Tree>
   Optimizer(Rule rule, const Tree& weights, OptimizerOptions options = {}, Policy policy = {},
             Where where = Where::here())
-      : rule_(std::move(rule)), options_(std::move(options)), scale_(options_.scale) {
+      : rule_(std::move(rule)),
+        options_(std::move(options)),
+        steps_(options_.scale, options_.finite) {
     const auto add = [&](const detail::TreePlace& place, const auto& weight) {
       using Tensor = std::decay_t<decltype(weight)>;
       if constexpr (std::is_same_v<Policy, UpdatePolicy>) {
@@ -105,7 +106,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   /// under the update's sharding; one number (of doubles two) is summed for all (GradientCheck),
   /// and what the rule needs; new weights are gathered, several in one call where small
   /// (reshard_together). Collective over the mesh. Throws UsageError for other weights than the
-  /// optimizer was made for.
+  /// optimizer was made for, and for a second step in one compiled function (OptimizerOptions).
   template <class Tree, class Gradients>
   void step(Tree& weights, const Gradients& gradients, Where where = Where::here()) {
     std::vector<TensorCore> given;
@@ -120,21 +121,16 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     update(std::move(olds), std::move(given), {"optimizer step", where});
   }
 
-  /// Returns the factor by which the caller multiplies the loss of the next step.
-  double loss_scale() const { return scale_.value; }
+  /// Returns the factor by which the caller multiplies the loss of the next step: the same until
+  /// step() is called, which divides by it.
+  double loss_scale() const { return steps_.loss_scale(); }
   /// Returns what the calls since the last report did. Outside compiled functions. Communication:
   /// none, but for steps that were skipped: their gradients' norms are finished. Collective over
   /// the mesh.
   StepReport report(Where where = Where::here()) {
-    settle();
-    StepReport made{calls_, updates_, norm_, scale_.value, {}};
-    for (const Attempt& one : std::exchange(failed_, {})) {
-      SkippedStep skipped{one.call, {}};
-      for (const int i : one.check.not_finite({"optimizer report", where}))
-        skipped.paths.push_back(trained()[static_cast<std::size_t>(i)]->path);
-      made.skipped.push_back(std::move(skipped));
-    }
-    return made;
+    const std::vector<Weight*> weights = trained();
+    const auto path = [&](int i) { return weights[static_cast<std::size_t>(i)]->path; };
+    return steps_.report(path, {"optimizer report", where});
   }
 
   /// Returns where weight i, in the tree's order, is updated.
@@ -172,26 +168,15 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     return made;
   }
   /// Returns how many updates there were. Outside compiled functions. Communication: none.
-  Index updates() {
-    settle();
-    return updates_;
-  }
+  Index updates() { return steps_.updates(); }
   /// Returns what is to be written beside the state (the facts of a checkpoint): the counts of
   /// calls and updates, and the loss's scale. Outside compiled functions. Communication: none.
-  std::map<std::string, std::string> facts() {
-    settle();
-    return {{"optimizer.calls", std::to_string(calls_)},
-            {"optimizer.updates", std::to_string(updates_)},
-            {"optimizer.loss_scale", detail::shortest_text(scale_.value)},
-            {"optimizer.good_steps", std::to_string(scale_.good)}};
-  }
+  std::map<std::string, std::string> facts() { return steps_.facts(); }
   /// Goes on from there, with the state that was written with these facts; others among them are
-  /// not looked at. Throws UsageError where one is missing or is no number.
+  /// not looked at, and the calls since then are forgotten. Throws UsageError where one is missing
+  /// or is no number.
   void resume(const std::map<std::string, std::string>& facts, Where where = Where::here()) {
-    calls_ = detail::number_of_fact<Index>(facts, "optimizer.calls", where);
-    updates_ = detail::number_of_fact<Index>(facts, "optimizer.updates", where);
-    scale_.value = detail::number_of_fact<double>(facts, "optimizer.loss_scale", where);
-    scale_.good = detail::number_of_fact<Index>(facts, "optimizer.good_steps", where);
+    steps_.resume(facts, where);
   }
   Rule& rule() { return rule_; }
 
@@ -201,12 +186,6 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   struct InTree {
     TensorCore core;
     std::function<void(const TensorCore&)> assign;
-  };
-  /// A call of step() whose gradients have not been looked at.
-  struct Attempt {
-    Index call = 0;
-    double scale = 1;
-    detail::GradientCheck check;
   };
 
   void add_weight(Weight w, const TensorCore& x, Where where) {
@@ -270,10 +249,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     require_alike(olds, given, site);
     olds = of_trained(std::move(olds));
     const std::vector<Weight*> weights = trained();
-    const double scale = scale_.value;  // that of the loss, as its function read it
-    settle();
-    ++calls_;
-    const Index step = ++updates_;
+    const double scale = loss_scale();  // before begin(), as the loss's function read it
+    const Index step = steps_.begin(site);
     std::vector<TensorCore> gradients =
         detail::gradients_in_place(of_trained(std::move(given)), weights, policy_, site);
     detail::GradientCheck check(gradients, {options_.clip, options_.finite, scale}, site);
@@ -306,8 +283,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
         olds[i].core = TensorCore();
       }
     }
-    if (options_.clip > 0 || options_.finite)
-      attempts_.push_back({calls_, scale, std::move(check)});
+    if (options_.clip > 0 || options_.finite) steps_.end(scale, std::move(check));
   }
 
   /// Returns the factor of each weight's rate, 1 of one that does not decay; none where the rule
@@ -319,7 +295,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     std::vector<TensorCore> trust;
     if constexpr (Rule::trusts) {
       std::vector<TensorCore> open;
-      std::vector<std::size_t> ends;
+      std::vector<std::size_t> ends;  // of each weight's sums
       const auto add = [&](const TensorCore& x) {
         for (TensorCore& sum : detail::squares_of(x, site)) open.push_back(std::move(sum));
       };
@@ -343,27 +319,6 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       }
     }
     return trust;
-  }
-
-  /// Counts what the calls did whose gradients can be read now.
-  void settle() {
-    std::vector<Attempt> left;
-    for (Attempt& one : std::exchange(attempts_, {})) {
-      if (!one.check.readable()) {
-        left.push_back(std::move(one));
-        continue;
-      }
-      const detail::Squares squares = one.check.squares();
-      norm_ = squares.norm(1 / one.scale);
-      if (squares.finite()) {
-        scale_.went_well();
-        continue;
-      }
-      --updates_;
-      scale_.skipped();
-      failed_.push_back(std::move(one));
-    }
-    attempts_ = std::move(left);
   }
 
   void require_alike(const std::vector<InTree>& olds, const std::vector<TensorCore>& given,
@@ -397,10 +352,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   OptimizerOptions options_;
   UpdatePolicy policy_;
   std::vector<Weight> weights_;
-  LossScale scale_;
-  Index calls_ = 0, updates_ = 0;
-  double norm_ = 0;
-  std::vector<Attempt> attempts_, failed_;
+  detail::StepsSoFar steps_;
 };
 
 }  // namespace tessera

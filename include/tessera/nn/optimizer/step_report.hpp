@@ -33,8 +33,11 @@ inline bool matrices_only(const std::string& path, const TensorDesc& weight) {
 }
 
 struct OptimizerOptions {
-  double clip = 0;     ///< the greatest norm of all gradients together; 0: any
-  bool finite = true;  ///< whether gradients that are not finite are found, and their step skipped
+  double clip = 0;  ///< the greatest norm of all gradients together; 0: any
+  /// Whether gradients that are not finite are found, and their step skipped. Without, they go
+  /// through to weights and state: no norm bounds them, so that such a step is not clipped; all
+  /// calls are updates, and the loss's scale stays.
+  bool finite = true;
   LossScale scale = {};  ///< of the loss: the caller multiplies it by loss_scale()
   /// Half types: a master in float is kept under the update's sharding, and the weight is made of
   /// it (Micikevicius et al. 2018), so that gathers and gradients stay narrow.
@@ -53,8 +56,9 @@ struct SkippedStep {
 struct StepReport {
   Index calls = 0;    ///< of step()
   Index updates = 0;  ///< calls that were not skipped
-  double norm = 0;    ///< of all gradients of the last call that could be read, without the scale
-  double scale = 1;   ///< of the loss from now on
+  double norm = 0;    ///< of all gradients of the last call that could be read, without the scale;
+                      ///< 0 where no step is clipped or skipped, infinite where it is no double
+  double scale = 1;   ///< of the loss, as these calls leave it: loss_scale() once step() is called
   std::vector<SkippedStep> skipped;  ///< since the last report
 };
 

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What the calls of an optimizer's step() did: how many there were, how many were updates, and the
+/// loss's scale that follows from them.
+///
+///     const double scale = steps.loss_scale();       // of the loss of this step
+///     const Index update = steps.begin(site);        // the first is 1
+///     steps.end(scale, check);                       // looked at when it can be read
+///
+/// Laws: reports and facts change nothing: loss_scale() changes by begin() and resume() alone, so
+/// that what it returned before step() is the scale that step() divides by. A step is looked at in
+/// the next begin() at the earliest, so that none waits for its own numbers.
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/nn/optimizer/facts.hpp>
+#include <tessera/nn/optimizer/gradient_norm.hpp>
+#include <tessera/nn/optimizer/step_report.hpp>
+#include <tessera/run/taker.hpp>
+
+namespace tessera::detail {
+
+class StepsSoFar {
+ public:
+  /// `finite`: whether steps of gradients that are not finite are skipped.
+  StepsSoFar(const LossScale& scale, bool finite)
+      : finite_(finite), scale_(scale), loss_scale_(scale.value) {}
+
+  double loss_scale() const { return loss_scale_; }
+  /// Counts a call, and returns which update it is. Throws UsageError where that is not known.
+  Index begin(CallSite site) {
+    settle();
+    if (finite_ && taker_of_thread != nullptr)
+      for (const Attempt& one : attempts_)
+        if (one.check.promised())
+          throw UsageError(
+              "an optimizer takes a second step in one function that is compiled or async, where "
+              "nobody knows yet whether the first is skipped; a step that is skipped does not "
+              "count, and leaves the loss's scale smaller; call the function once for each step, "
+              "or make the optimizer with .finite = false",
+              site.where);
+    loss_scale_ = scale_.value;
+    ++calls_;
+    return ++updates_;
+  }
+  /// Keeps what tells how the call went: `check`, of gradients of a loss times `scale`.
+  void end(double scale, GradientCheck check) {
+    attempts_.push_back({calls_, scale, std::move(check)});
+  }
+  Index updates() {
+    settle();
+    return updates_;
+  }
+  /// Returns what the calls since the last report did; path(i) is the path of gradient i.
+  template <class F> StepReport report(const F& path, CallSite site) {
+    settle();
+    StepReport made{calls_, updates_, norm_, scale_.value, {}};
+    for (const Attempt& one : std::exchange(failed_, {})) {
+      SkippedStep skipped{one.call, {}};
+      for (const int i : one.check.not_finite(site)) skipped.paths.push_back(path(i));
+      made.skipped.push_back(std::move(skipped));
+    }
+    return made;
+  }
+  std::map<std::string, std::string> facts() {
+    settle();
+    return {{"optimizer.calls", std::to_string(calls_)},
+            {"optimizer.updates", std::to_string(updates_)},
+            {"optimizer.loss_scale", shortest_text(loss_scale_)},
+            {"optimizer.next_loss_scale", shortest_text(scale_.value)},
+            {"optimizer.good_steps", std::to_string(scale_.good)}};
+  }
+  /// Goes on as if its calls had been those of the facts. Throws UsageError where one is missing or
+  /// is no number; then nothing changes.
+  void resume(const std::map<std::string, std::string>& facts, Where where) {
+    StepsSoFar made(scale_, finite_);
+    made.calls_ = number_of_fact<Index>(facts, "optimizer.calls", where);
+    made.updates_ = number_of_fact<Index>(facts, "optimizer.updates", where);
+    made.loss_scale_ = number_of_fact<double>(facts, "optimizer.loss_scale", where);
+    // Facts of earlier versions have one scale.
+    const char* const next = "optimizer.next_loss_scale";
+    made.scale_.value =
+        facts.contains(next) ? number_of_fact<double>(facts, next, where) : made.loss_scale_;
+    made.scale_.good = number_of_fact<Index>(facts, "optimizer.good_steps", where);
+    *this = std::move(made);
+  }
+
+ private:
+  /// A call of step() whose gradients have not been looked at.
+  struct Attempt {
+    Index call = 0;
+    double scale = 1;
+    GradientCheck check;
+  };
+
+  /// Counts what the calls did whose gradients can be read now.
+  void settle() {
+    std::vector<Attempt> left;
+    for (Attempt& one : std::exchange(attempts_, {})) {
+      if (!one.check.readable()) {
+        left.push_back(std::move(one));
+        continue;
+      }
+      const Squares squares = one.check.squares();
+      norm_ = squares.norm(1 / one.scale);
+      if (!finite_) continue;
+      if (squares.finite()) {
+        scale_.went_well();
+        continue;
+      }
+      --updates_;
+      scale_.skipped();
+      failed_.push_back(std::move(one));
+    }
+    attempts_ = std::move(left);
+  }
+
+  bool finite_;
+  LossScale scale_;        ///< after all calls that were looked at
+  double loss_scale_ = 1;  ///< of the loss of the next call
+  Index calls_ = 0, updates_ = 0;
+  double norm_ = 0;
+  std::vector<Attempt> attempts_, failed_;
+};
+
+}  // namespace tessera::detail
