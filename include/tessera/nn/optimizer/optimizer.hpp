@@ -106,7 +106,8 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   /// under the update's sharding; one number (of doubles two) is summed for all (GradientCheck),
   /// and what the rule needs; new weights are gathered, several in one call where small
   /// (reshard_together). Collective over the mesh. Throws UsageError for other weights than the
-  /// optimizer was made for, and for a second step in one compiled function (OptimizerOptions).
+  /// optimizer was made for, and for a second step in one function that is compiled or async, where
+  /// steps may be skipped (OptimizerOptions::finite).
   template <class Tree, class Gradients>
   void step(Tree& weights, const Gradients& gradients, Where where = Where::here()) {
     std::vector<TensorCore> given;
