@@ -104,7 +104,8 @@ void learn(const ProcessMesh<Grid>& mesh, const Flags& flags, const Texts& texts
     say("\nIn the last batch {:.1f} % of the choices of experts find no place\n",
         100 * trainer.dropped(batch, batches.texts(batch.length), flags.steps));
   }
-  const std::vector<double> learned = trainer.losses_of(texts.learn, flags.held_out);
+  const std::vector<double> learned =
+      trainer.losses_of(as_many_as(texts.held_out, texts.learn), flags.held_out);
   const std::vector<double> held_out = trainer.losses_of(texts.held_out, flags.held_out);
   log.measure(held_out);
   say("\nNats a token of what was learned from, without dropout, and of what was held out\n"

@@ -48,6 +48,22 @@ struct Text {
   Id padding = 0, begin = 2, end = 3;
 };
 
+/// Returns a text's first sentences, as many of each language and length as another text has, so
+/// that losses of both are means over alike sentences.
+inline Text as_many_as(const Text& other, Text text) {
+  for (Language& language : text.languages)
+    for (Rows& rows : language.rows) {
+      Index most = 0;
+      for (const Language& like : other.languages)
+        for (const Rows& some : like.rows)
+          if (like.name == language.name && some.length == rows.length) most = some.count();
+      const auto size = static_cast<std::size_t>(std::min(most, rows.count()) * rows.length);
+      rows.source.resize(size);
+      rows.english.resize(size);
+    }
+  return text;
+}
+
 /// Returns how many tokens a row has before its padding.
 inline Index tokens_of(const std::vector<Id>& matrix, Index row, Index length, Id padding) {
   const auto begin = matrix.begin() + row * length;

@@ -17,7 +17,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/grad/custom_gradient.hpp>
-#include <tessera/kernel/functions/detail/float_exponential.hpp>
+#include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/kernel/random.hpp>
 #include <tessera/op/elements/map.hpp>
 
