@@ -92,7 +92,7 @@ class FlagTable {
       }
       const auto it = reads_.find(flag);
       if (it == reads_.end())
-        throw tessera::UsageError("there is no flag " + words[i] + "; --help lists all");
+        throw tessera::UsageError("there is no flag " + words[i] + "; there are" + names());
       if (equals == std::string::npos && i + 1 == words.size())
         throw tessera::UsageError(flag +
                                   " stands last, without its value; --help says what it "
@@ -107,6 +107,12 @@ class FlagTable {
   }
 
  private:
+  std::string names() const {
+    std::string all;
+    for (const auto& [name, on] : switches_) all += " " + name;
+    for (const auto& [name, read] : reads_) all += " " + name;
+    return all;
+  }
   /// Reads all of text as a number from `least` to 1e9; returns whether it is one.
   template <class N> static bool parse(std::string_view text, N least, N& value) {
     const char* const end = text.data() + text.size();

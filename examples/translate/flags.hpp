@@ -109,7 +109,7 @@ inline Flags read_flags(const std::vector<std::string>& words) {
   flags.batches.seed = n.seed;
   if (!flags.languages.empty() && flags.ids.empty())
     throw UsageError("--languages " + languages +
-                     ": the made languages are learned all; name the folder of texts by --ids");
+                     ": made languages are all learned; name the folder of texts by --ids");
   if (n.experts > 0 && n.k > n.experts)
     throw UsageError("--k " + std::to_string(n.k) + ": a layer has " + std::to_string(n.experts) +
                      " experts; give at most as many");

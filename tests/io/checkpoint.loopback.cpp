@@ -409,31 +409,40 @@ TEST_CASE("checkpoints: written beside the steps that follow") {
   CHECK(folder.files() == 2);
 }
 
-TEST_CASE(
-    "checkpoints: facts that differ between processes are an error on all, and cost no file") {
+TEST_CASE("checkpoints: the facts are those of process 0, and the tree is the same on all") {
   const Folder folder("tessera_checkpoint_facts");
   const std::string path = folder.file("model.safetensors");
   run_loopback(3, [&](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 3, 1);
-    auto x = random_normal<Tensor<data, _>>(mesh, {64, 100}, 7);
-    const auto wanted = to_host(x);
-    write_checkpoint(mesh, path, x, {{"step", "1"}});
-    const auto refused = [&](const CheckpointFacts& facts, const char* why) {
-      CHECK_THROWS_WITH_AS(write_checkpoint(mesh, path, x, facts), doctest::Contains(why),
+    using X = Tensor<data, _>;
+    const int p = mesh.process();
+    const auto round = [&](const CheckpointFacts& facts, const CheckpointFacts& wanted, int seed,
+                           bool begin) {
+      const auto x = random_normal<X>(mesh, {64, 100}, static_cast<std::uint64_t>(seed));
+      if (begin)
+        begin_checkpoint(mesh, path, x, facts).wait();
+      else
+        write_checkpoint(mesh, path, x, facts);
+      X read = zeros<X>(mesh, 64, 100);
+      CHECK(read_checkpoint(mesh, path, read) == wanted);
+      CHECK(to_host(read) == to_host(x));
+    };
+    for (const bool begin : {false, true}) {
+      const CheckpointFacts first{{"step", "2"}, {"note", std::string(99, 'n')}};
+      round(p == 0 ? first : CheckpointFacts{}, first, 7, begin);
+      round({{"loss", p == 0 ? "1.5" : std::string(64, '1')}}, {{"loss", "1.5"}}, 8, begin);
+    }
+    const auto refused = [&](const auto& tree, const CheckpointFacts& facts, const char* why) {
+      CHECK_THROWS_WITH_AS(write_checkpoint(mesh, path, tree, facts), doctest::Contains(why),
                            UsageError);
-      CHECK_THROWS_WITH_AS(begin_checkpoint(mesh, path, x, facts).wait(), doctest::Contains(why),
+      CHECK_THROWS_WITH_AS(begin_checkpoint(mesh, path, tree, facts).wait(), doctest::Contains(why),
                            UsageError);
     };
-    const bool last = mesh.process() == 2;
-    refused(
-        last ? CheckpointFacts{} : CheckpointFacts{{"step", "2"}, {"note", std::string(99, 'n')}},
-        "process 2 gives other facts");
-    refused({{"step", last ? "3" : "2"}}, "process 2 gives other facts");
-    refused({{"step", last ? "\xff" : "2"}}, "no UTF-8");
-    refused({{last ? "tessera.step" : "step", "2"}}, "a name that begins with \"tessera.\"");
-    x *= 0.0f;
-    CHECK(read_checkpoint(mesh, path, x) == CheckpointFacts{{"step", "1"}});
-    CHECK(to_host(x) == wanted);
+    const X x = random_normal<X>(mesh, {6, 5}, 9);
+    refused(x, {{"step", p == 2 ? "\xff" : "2"}}, "no UTF-8");
+    refused(x, {{p == 2 ? "tessera.step" : "step", "2"}}, "a name that begins with \"tessera.\"");
+    refused(std::vector<X>(p == 2 ? 3 : 2, x), {}, "process 2 gives tensors of other names");
+    CHECK(read_checkpoint_header(path).metadata.at("loss") == "1.5");
   });
   CHECK(folder.files() == 1);
 }

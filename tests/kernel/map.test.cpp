@@ -33,7 +33,7 @@ struct WeighPlace {
   }
 };
 
-/// As WeighPlace, of what reads the linear index alone, so that rows may be joined.
+/// WeighPlace for a function that reads the linear index alone, so that rows may be joined.
 struct WeighNumber {
   static constexpr bool reads_linear_index = true;
   template <class... T>

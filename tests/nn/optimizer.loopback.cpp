@@ -440,9 +440,29 @@ TEST_CASE("a compiled function takes one step where steps may be skipped, or sev
         careful.step(v, a);
         careful.step(v, b);
       };
-      CHECK_THROWS_WITH_AS(compile(twice)(), doctest::Contains("takes a second step in one"),
+      CHECK_THROWS_WITH_AS(compile(twice)(), doctest::Contains("takes a second step in a compiled"),
                            UsageError);
     }
+  });
+}
+
+TEST_CASE("a step in a compiled function that fails is none, and the next one goes on") {
+  on_one_process([](const DynamicMesh& mesh) {
+    const DynamicTensor w = line(mesh, {1, 2}), g = line(mesh, {1, 3});
+    Optimizer<Sgd, UpdatePolicy> optimizer(Sgd{.rate = 0.5}, w);
+    bool fails = true;
+    auto step = compile([&](const DynamicTensor& old) {
+      DynamicTensor x = old;
+      optimizer.step(x, g);
+      if (fails) throw std::runtime_error("of the user");
+      return x;
+    });
+    CHECK_THROWS_AS((void)step(w), std::runtime_error);
+    CHECK_THROWS_AS((void)step(w), std::runtime_error);
+    fails = false;
+    CHECK(host_values<double>(step(w)) == std::vector<double>{0.5, 0.5});
+    CHECK(optimizer.updates() == 1);
+    CHECK(optimizer.report().calls == 1);
   });
 }
 

@@ -11,7 +11,7 @@
 
 using namespace tessera;
 
-TEST_CASE("functions carry numbers of any size, at every level of checks") {
+TEST_CASE("functions carry numbers of any size, compared or not") {
   using X = ShardedTensor<double, Grid, P<data>>;
   for (const Check check : {Check::normal, Check::communicating, Check::heavy})
     run_loopback(2, [&](std::shared_ptr<Transport> world) {

@@ -53,16 +53,17 @@ inline SafetensorsHeader read_checkpoint_header(const std::string& path,
   return header;
 }
 
-/// Writes the tensors of a tree (tensor/tree.hpp), and facts, to a file, and replaces an existing
-/// one: each process writes its pieces of a file beside it, which takes the name when all have
-/// written and flushed theirs. A run that is killed meanwhile leaves the old file, and the next one
-/// that writes removes what it had begun. Unfinished values are combined; complex numbers are pairs
-/// of reals, in a last dimension. Communication: for each tensor the reshard to pieces of long
-/// runs, which often is none (allowed on a Strict mesh too), one tensor after the other; sums of
-/// eight bytes for each 16 MiB, in no ledger. Collective over the mesh. Throws FileError, the same
-/// on every process; then the old file is unchanged; UsageError for tensors that are not on the
-/// mesh or a part of it, and for names or facts that are no UTF-8. The new file has the permissions
-/// of the old one. On a dry mesh nothing is written.
+/// Writes the tensors of a tree (tensor/tree.hpp), and process 0's facts, to a file, and replaces
+/// an existing one: each process writes its pieces of a file beside it, which takes the name when
+/// all have written and flushed theirs. A run that is killed meanwhile leaves the old file, and the
+/// next one that writes removes what it had begun. Unfinished values are combined; complex numbers
+/// are pairs of reals, in a last dimension. Communication: for each tensor the reshard to pieces of
+/// long runs, which often is none (allowed on a Strict mesh too), one tensor after the other; sums
+/// of eight bytes for each 16 MiB, and whether all processes have the same tree, in no ledger.
+/// Collective over the mesh. Throws FileError, the same on every process; then the old file is
+/// unchanged; UsageError for tensors that are not on the mesh or a part of it, trees that are not
+/// the same on all processes, and names or facts that are no UTF-8. The new file has the
+/// permissions of the old one. On a dry mesh nothing is written.
 template <class Tree>
 void write_checkpoint(const DynamicMesh& mesh, const std::string& path, const Tree& tree,
                       const CheckpointFacts& facts = {}, const CheckpointOptions& options = {},

@@ -19,9 +19,9 @@
 ///
 /// Laws: the value and the gradient are sums over the micro-batches, added in the order in which
 /// the schedule goes forward, and back, by them; so they have the same bits whatever the parts and
-/// stages are. Sums of half types are kept in float and rounded once. The sum over processes that a
-/// weight's gradient needs beside, as over those of a data axis, is made once, of the sum over
-/// micro-batches.
+/// stages are. Sums of half types are kept in float and rounded once, before that over processes.
+/// The sum over processes that a weight's gradient needs beside, as over those of a data axis, is
+/// made once, of the sum over micro-batches.
 #include <cstddef>
 #include <memory>
 #include <tuple>

@@ -105,14 +105,14 @@ class Execution : private ExecutionMemory {
         live_(!mesh_->dry()) {
     for (int i = 0; i < operands.size(); ++i) lay(i, operands[i]->memory());
   }
-  Execution(const Execution&) = delete;
-  Execution& operator=(const Execution&) = delete;
-  /// Where an exception has passed between the start of a call and its end, MPI may still read and
-  /// write: nothing of that is freed, and the mesh can no longer be used.
+  /// Where an exception has passed between a call's start and its end, nothing is freed that MPI
+  /// may still read or write, and the mesh can no longer be used.
   ~Execution() {
     if (unfinished_ == 0) return;
     mesh_->poison("an exception passed while an operator was under way");
     for (auto& pending : pending_) (void)pending.release();
+    if (binding_ != nullptr)
+      for (Binding::Bound& one : binding_->calls) (void)one.call.release();
     keep_for_ever(operands_);
   }
   TensorCore run() {

@@ -90,6 +90,8 @@ class Storage {
   }
   /// The promise is not kept: what should have made the values has failed, or ended before.
   void break_promise() { broken_ = promised_; }
+  /// Returns true where a promise is not kept.
+  bool broken() const { return promised() && (broken_ || root_->broken_); }
   /// Keeps the promise by the memory of `made`, which nobody else uses.
   void keep(Storage& made) {
     std::swap(block_, made.block_);
@@ -171,7 +173,7 @@ class Storage {
     if (history_ != 0) number_ = mesh_->next_number();
   }
   [[noreturn]] void refuse() const {
-    if (broken_ || root_->broken_)
+    if (broken())
       throw UsageError(
           "a tensor has no values: the operator that makes it" +
           (user_.known() ? ", which was called at " + to_string(user_) + "," : std::string()) +

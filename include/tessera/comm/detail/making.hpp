@@ -101,7 +101,7 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
 }
 
 /// Returns the memory of a mesh: within its shared memory, where it has any. Processes share what a
-/// node has left, and of devices each is taken to have its own.
+/// node has left; each is taken to have a device of its own.
 inline std::unique_ptr<Arena> open_arena(Transport& transport, const MeshOptions& options) {
   if (transport.dry()) return std::make_unique<Arena>(nullptr, nullptr, 0, options.memory_limit);
   SharedMemory shared;

@@ -77,6 +77,7 @@ inline Index own_file_bytes(const std::vector<NamedTensor>& tensors, bool writes
 struct NewCheckpoint {
   SafetensorsHeader header;
   NewFile file;
+  Index data = 0;  ///< where the tensors begin: behind the header of process 0, which is the file's
 };
 /// Returns what is wrong with tensors and facts that are to be a checkpoint, or nothing.
 inline std::string unfit_to_write(const MeshCore& mesh, const std::vector<NamedTensor>& tensors,
@@ -95,17 +96,14 @@ inline std::string unfit_to_write(const MeshCore& mesh, const std::vector<NamedT
   }
   return "";
 }
-/// Returns the checkpoint of tensors and facts. Communication: a few integers, in no ledger.
-/// Collective over the mesh. Throws UsageError, the same on every process, where they do not fit,
-/// or are not the same on all processes: the header says where the tensors begin.
+/// Returns the checkpoint of tensors and process 0's facts. Communication: a few integers, in no
+/// ledger. Collective over the mesh. Throws UsageError, the same on every process, where they do
+/// not fit, or the tensors are others on some processes.
 inline NewCheckpoint new_checkpoint(MeshCore& mesh, const std::vector<NamedTensor>& tensors,
                                     const CheckpointFacts& facts, CallSite site) {
   NewCheckpoint made;
-  const auto refuse = [&](const std::string& fault) {
-    fail_together<UsageError>(mesh, fault.empty() ? fault : std::string(site.label) + ": " + fault,
-                              site.where);
-  };
   std::string fault = unfit_to_write(mesh, tensors, facts);
+  Digest digest;
   if (fault.empty()) {
     made.header = checkpoint_header(tensors, facts);
     made.file.header = safetensors_text(made.header);
@@ -114,18 +112,22 @@ inline NewCheckpoint new_checkpoint(MeshCore& mesh, const std::vector<NamedTenso
               " bytes, and files of this format have at most " +
               std::to_string(safetensors_most_header) + "; give it fewer or shorter facts";
     made.file.bytes = made.header.tensors.empty() ? 0 : made.header.tensors.back().end;
+    for (const SafetensorsEntry& entry : made.header.tensors)
+      for (const char c : describe_entry(entry)) digest.add(static_cast<unsigned char>(c));
   }
-  refuse(fault);
-  Digest digest;
-  for (const char c : made.file.header) digest.add(static_cast<unsigned char>(c));
-  const auto own = static_cast<std::int64_t>(digest.value());
-  const std::vector<std::int64_t> all = mesh.gather_facts({own}, site.where);
-  const auto other = std::find_if(all.begin(), all.end(), [&](auto d) { return d != all[0]; });
-  if (other != all.end())
-    throw UsageError(std::string(site.label) + ": process " + std::to_string(other - all.begin()) +
-                         " gives other facts, or tensors of other names, types or extents, than "
-                         "process 0, and a file has one header; give the same on every process",
-                     site.where);
+  fail_together<UsageError>(mesh, fault.empty() ? fault : std::string(site.label) + ": " + fault,
+                            site.where);
+  const std::vector<std::int64_t> all =
+      mesh.gather_facts({static_cast<std::int64_t>(digest.value()),
+                         static_cast<std::int64_t>(made.file.header.size())},
+                        site.where);
+  for (std::size_t p = 1; 2 * p < all.size(); ++p)
+    if (all[2 * p] != all[0])
+      throw UsageError(std::string(site.label) + ": process " + std::to_string(p) +
+                           " gives tensors of other names, types or extents than process 0, and a "
+                           "file has one header; give the same tree on every process",
+                       site.where);
+  made.data = all[1];
   return made;
 }
 
@@ -136,7 +138,6 @@ template <class Put>
 void save_tensors(MeshCore& mesh, const std::vector<NamedTensor>& tensors, NewCheckpoint& made,
                   const FileProgress& told, CallSite site, const Put& put) {
   SafetensorsHeader& header = made.header;
-  const auto data = static_cast<Index>(made.file.header.size());
   ProgressOfAll progress(told, own_file_bytes(tensors, true));
   std::string complaint = complaint_of([&] { progress.begin(); });
   for (const NamedTensor& named : tensors) {
@@ -152,7 +153,7 @@ void save_tensors(MeshCore& mesh, const std::vector<NamedTensor>& tensors, NewCh
       complaint = complaint_of([&] {
         save_pieces(block, progress.of_one(), [&](Index offset, Index bytes, const char* piece) {
           sums.add(offset, bytes, piece);
-          put(piece, bytes, data + begin + offset);
+          put(piece, bytes, made.data + begin + offset);
         });
       });
     mesh.sum_facts(sums.values(), site.where);

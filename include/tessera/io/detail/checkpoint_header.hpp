@@ -21,7 +21,8 @@
 
 namespace tessera {
 
-/// What a checkpoint says beside its tensors, such as the step of a training run.
+/// What a checkpoint says beside its tensors, such as the step of a training run: what process 0
+/// says.
 using CheckpointFacts = std::map<std::string, std::string>;
 
 namespace detail {

@@ -116,10 +116,12 @@ class GradientCheck {
     return factor_.defined() && squares_[0].defined() && !factor_.dry() &&
            !factor_.storage()->promised();
   }
-  /// Returns whether its values will be there once the function has run that is compiled.
+  /// Returns whether its values will be there once a function has run that is compiled or async.
   bool promised() const {
-    return factor_.defined() && !factor_.dry() && factor_.storage()->promised();
+    return factor_.defined() && !factor_.dry() && factor_.storage()->promised() && !broken();
   }
+  /// Returns whether that function failed.
+  bool broken() const { return factor_.defined() && !factor_.dry() && factor_.storage()->broken(); }
   /// Returns the squares of the gradients as they are, scale and all. Precondition: readable().
   /// Communication: none.
   Squares squares() const {

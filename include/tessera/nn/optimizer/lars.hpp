@@ -6,7 +6,7 @@
 ///
 ///     Optimizer optimizer(Lars{.rate = 10.0, .decay = 1e-4}, weights);
 ///
-/// Laws: the norms are those of the whole weight on every mesh, of doubles of any size; those of
+/// Laws: the norms are those of the whole weight on every mesh, of doubles from 2^-900 on; those of
 /// all weights are finished in few calls (reductions to scalars, weight-update sharding,
 /// section 4.1).
 #include <cmath>

@@ -6,8 +6,8 @@
 ///     const auto sums = detail::finish_scalars(detail::squares_of(x, site), site);
 ///     detail::Squares{.plain = 25}.norm();       // 5
 ///
-/// Laws: sums are made in double, of doubles in two units, so that no square overflows or vanishes;
-/// those of several tensors may be finished together.
+/// Laws: sums are made in double, of doubles in two units, so that no square overflows, and none of
+/// an element from 2^-900 on vanishes; those of several tensors may be finished together.
 #include <span>
 #include <vector>
 
@@ -45,8 +45,7 @@ struct Squares {
   KOKKOS_INLINE_FUNCTION bool finite() const {
     return plain <= most && small <= most && large <= most;
   }
-  /// Returns the root of the sum of all squares times `by`, which may be a double where the root is
-  /// none.
+  /// Returns the norm times `by`: a norm that is too large for a double has a product that is one.
   KOKKOS_INLINE_FUNCTION double norm(double by = 1.0) const {
     const double less = by < 1.0 ? by : 1.0, more = by < 1.0 ? 1.0 : by;
     const double root = Kokkos::sqrt(plain) * by,
@@ -86,7 +85,7 @@ inline std::vector<TensorCore> squares_of(const TensorCore& x, CallSite site) {
   return {sum_of(SquareInUnit{false}, x, site), sum_of(SquareInUnit{true}, x, site)};
 }
 
-/// A function of the squares of two tensors and a number, as one of their sums.
+/// f(squares of a, squares of b, x), as a function of the sums that make the squares.
 template <class F> struct OfSquares {
   F f;
   KOKKOS_FUNCTION double operator()(double a, double b, double x) const {

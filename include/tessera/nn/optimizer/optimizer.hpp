@@ -23,8 +23,9 @@
 ///
 /// Laws: new weights are equal under every policy, to rounding where sums are made in another
 /// order; state is born under the update's sharding, and stays so; in a compiled function a step
-/// does as outside, to the bit, and a second one is refused where steps may be skipped. A gradient
-/// that is not finite changes nothing but the count of calls and the loss's scale. Tensors that
+/// does as outside, to the bit, and a second one is refused where steps may be skipped. Where
+/// `finite` is asked for, a gradient that is not changes nothing but the count of calls and the
+/// loss's scale. Tensors that
 /// gradients do not move (Fields, `untrained`) are left as they are, have no state, and their
 /// gradients count for nothing. Source: Xu et al., "Automatic Cross-Replica Sharding of Weight
 /// Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et al. 2020), section 5.

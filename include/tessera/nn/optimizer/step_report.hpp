@@ -57,7 +57,8 @@ struct StepReport {
   Index calls = 0;    ///< of step()
   Index updates = 0;  ///< calls that were not skipped
   double norm = 0;    ///< of all gradients of the last call that could be read, without the scale;
-                      ///< 0 where no step is clipped or skipped, infinite where it is no double
+                      ///< 0 where the options ask for neither clip nor finite, infinite where it is
+                      ///< no double
   double scale = 1;   ///< of the loss, as these calls leave it: loss_scale() once step() is called
   std::vector<SkippedStep> skipped;  ///< since the last report
 };

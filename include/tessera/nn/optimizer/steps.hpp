@@ -9,8 +9,9 @@
 ///     steps.end(scale, check);                       // looked at when it can be read
 ///
 /// Laws: reports and facts change nothing: loss_scale() changes by begin() and resume() alone, so
-/// that what it returned before step() is the scale that step() divides by. A step is looked at in
-/// the next begin() at the earliest, so that none waits for its own numbers.
+/// that what it returned before step() is the scale that step() divides by. step() looks at the
+/// steps before it alone, so that none waits for its own numbers. A step in a function that failed
+/// is none.
 #include <map>
 #include <string>
 #include <utility>
@@ -37,10 +38,10 @@ class StepsSoFar {
       for (const Attempt& one : attempts_)
         if (one.check.promised())
           throw UsageError(
-              "an optimizer takes a second step in one function that is compiled or async, where "
-              "nobody knows yet whether the first is skipped; a step that is skipped does not "
-              "count, and leaves the loss's scale smaller; call the function once for each step, "
-              "or make the optimizer with .finite = false",
+              "an optimizer takes a second step in a compiled or async function while an earlier "
+              "one has not run, so that nobody knows whether that is skipped; a step that is "
+              "skipped does not count, and leaves the loss's scale smaller; take one step in a "
+              "function, and wait for it, or make the optimizer with .finite = false",
               site.where);
     loss_scale_ = scale_.value;
     ++calls_;
@@ -100,6 +101,11 @@ class StepsSoFar {
   void settle() {
     std::vector<Attempt> left;
     for (Attempt& one : std::exchange(attempts_, {})) {
+      if (one.check.broken()) {
+        --calls_;
+        --updates_;
+        continue;
+      }
       if (!one.check.readable()) {
         left.push_back(std::move(one));
         continue;
