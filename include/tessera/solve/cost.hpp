@@ -17,7 +17,7 @@ using Cost = std::int64_t;
 inline constexpr Cost infeasible = (Cost{1} << 62) - 1;
 
 namespace detail {
-__extension__ using Wide = __int128;  // products of two 64-bit integers, and sums of many
+__extension__ using WideCost = __int128;  // products of two 64-bit integers, and sums of many
 
 inline constexpr Cost least_infeasible = Cost{1} << 61;
 inline constexpr Cost most_cost = Cost{1} << 60;

@@ -59,7 +59,7 @@ namespace detail {
 /// By how much costs are multiplied, so that multipliers can be finer than costs, and changes from
 /// a previous assignment count less than any cost.
 inline Cost scale_of(const CostNetwork& network) {
-  Wide total = 1;
+  WideCost total = 1;
   const auto add_largest = [&](std::span<const Cost> costs) {
     Cost largest = 0;
     for (const Cost cost : costs)
@@ -72,8 +72,8 @@ inline Cost scale_of(const CostNetwork& network) {
     throw ShapeError(
         "the largest costs of all variables and pairs sum up to more than 2^60; divide them by a "
         "common factor");
-  const Wide room = (most_cost >> 3) / total;
-  return room < 1 ? 1 : static_cast<Cost>(std::min(room, Wide{1} << 24));
+  const WideCost room = (most_cost >> 3) / total;
+  return room < 1 ? 1 : static_cast<Cost>(std::min(room, WideCost{1} << 24));
 }
 
 /// What one elimination of a search may cost: about a second.

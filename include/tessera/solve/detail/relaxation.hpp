@@ -41,15 +41,15 @@ inline void step_multipliers(const Timeline& timeline, std::span<const Cost> use
   // Of very large usages only the upper bits count, so that products of three numbers have room.
   const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(longest)));
   const int shift = std::max(0, bits - 44);
-  Wide norm = 0;
+  WideCost norm = 0;
   for (const Cost change : direction)
-    norm += static_cast<Wide>(change >> shift) * (change >> shift);
+    norm += static_cast<WideCost>(change >> shift) * (change >> shift);
   if (norm == 0) return;
   for (std::size_t p = 0; p < multipliers.size(); ++p) {
-    const Wide along = static_cast<Wide>(missing) * (direction[p] >> shift);
-    const Wide change = along * (Wide{1} << Timeline::fraction) / norm >> shift;
-    const Wide moved = multipliers[p] + change;
-    multipliers[p] = moved < 0 ? 0 : static_cast<Cost>(std::min(moved, Wide{1} << 58));
+    const WideCost along = static_cast<WideCost>(missing) * (direction[p] >> shift);
+    const WideCost change = along * (WideCost{1} << Timeline::fraction) / norm >> shift;
+    const WideCost moved = multipliers[p] + change;
+    multipliers[p] = moved < 0 ? 0 : static_cast<Cost>(std::min(moved, WideCost{1} << 58));
   }
   timeline.keep_small(multipliers);
 }

@@ -328,7 +328,7 @@ inline void Simplified::finish(std::span<const Cost> limits) {
       pair.gone = true;
     }
   }
-  std::vector<Wide> used(limits.size() + 1, 0);
+  std::vector<WideCost> used(limits.size() + 1, 0);
   std::vector<Cost> costs;
   for (int v = 0; v < count; ++v) {
     if (merged_[v]) continue;
@@ -364,7 +364,7 @@ inline void Simplified::finish(std::span<const Cost> limits) {
       for (const int j : value_[number_[pair.b]]) costs.push_back(at(pair, pair.a, i, j));
     result_.add_pair(number_[pair.a], number_[pair.b], costs);
   }
-  Wide sum = 0;
+  WideCost sum = 0;
   for (int time = 0; time < static_cast<int>(limits.size()); ++time) {
     sum += used[time];
     if (limits[time] == CostNetwork::no_limit) continue;

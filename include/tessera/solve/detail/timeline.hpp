@@ -42,9 +42,9 @@ class Timeline {
   /// Makes multipliers smaller, by halves, where penalties could sum up to more than costs may.
   void keep_small(std::vector<Cost>& multipliers) const {
     const auto largest = [&] {
-      Wide sum = 0;
+      WideCost sum = 0;
       for (std::size_t p = 0; p < limits_.size(); ++p)
-        sum += static_cast<Wide>(multipliers[p]) * largest_[p] >> fraction;
+        sum += static_cast<WideCost>(multipliers[p]) * largest_[p] >> fraction;
       return sum;
     };
     while (largest() > most_cost / 4)
@@ -77,10 +77,10 @@ class Timeline {
   /// Adds to the costs of all values what their usages cost by the multipliers.
   void add_penalties(std::span<const Cost> multipliers, std::span<const std::size_t> first_value,
                      std::vector<Cost>& costs) const {
-    std::vector<Wide> sums(limits_.size() + 1, 0);
+    std::vector<WideCost> sums(limits_.size() + 1, 0);
     for (std::size_t p = 0; p < limits_.size(); ++p) sums[p + 1] = sums[p] + multipliers[p];
     for (const Row& row : rows_) {
-      const Wide price = sums[row.end] - sums[row.begin];
+      const WideCost price = sums[row.end] - sums[row.begin];
       if (price == 0) continue;
       Cost* const out = costs.data() + first_value[row.variable];
       const std::size_t values = first_value[row.variable + 1] - first_value[row.variable];
@@ -89,15 +89,15 @@ class Timeline {
     }
   }
   Cost charge(std::span<const Cost> multipliers) const {
-    Wide sum = 0;
+    WideCost sum = 0;
     for (std::size_t p = 0; p < limits_.size(); ++p)
-      sum += static_cast<Wide>(multipliers[p]) * limits_[p];
-    return static_cast<Cost>((sum + (Wide{1} << fraction) - 1) >> fraction);
+      sum += static_cast<WideCost>(multipliers[p]) * limits_[p];
+    return static_cast<Cost>((sum + (WideCost{1} << fraction) - 1) >> fraction);
   }
 
  private:
   void add_rows(const CostNetwork& network, int v, std::span<const int> usages, int times,
-                Cost beyond, std::vector<Wide>& common);
+                Cost beyond, std::vector<WideCost>& common);
 
   std::vector<Cost> limits_, amounts_;
   std::vector<int> times_;     ///< the time of each point
@@ -110,7 +110,7 @@ class Timeline {
 /// is added to `common` as a change at the time where it begins, and where it ends. `beyond`: an
 /// amount that is above each limit.
 inline void Timeline::add_rows(const CostNetwork& network, int v, std::span<const int> usages,
-                               int times, Cost beyond, std::vector<Wide>& common) {
+                               int times, Cost beyond, std::vector<WideCost>& common) {
   const std::size_t values = static_cast<std::size_t>(network.values(v));
   std::vector<std::pair<int, int>> events;  // a time, and a usage that begins or ends there
   for (const int u : usages) {
@@ -119,7 +119,7 @@ inline void Timeline::add_rows(const CostNetwork& network, int v, std::span<cons
     events.push_back({std::min(usage.end, times), u});
   }
   std::ranges::sort(events);
-  std::vector<Wide> sum(values, 0);
+  std::vector<WideCost> sum(values, 0);
   for (std::size_t e = 0; e < events.size();) {
     const int time = events[e].first;
     for (; e < events.size() && events[e].first == time; ++e) {
@@ -128,13 +128,13 @@ inline void Timeline::add_rows(const CostNetwork& network, int v, std::span<cons
       for (std::size_t i = 0; i < values; ++i) sum[i] += sign * network.amounts(usage)[i];
     }
     if (e == events.size()) break;
-    const Wide least = std::ranges::min(sum);
+    const WideCost least = std::ranges::min(sum);
     common[time] += least;
     common[events[e].first] -= least;
     if (least == std::ranges::max(sum)) continue;
     rows_.push_back({v, time, events[e].first, amounts_.size()});
-    for (const Wide amount : sum)
-      amounts_.push_back(static_cast<Cost>(std::min<Wide>(amount - least, beyond)));
+    for (const WideCost amount : sum)
+      amounts_.push_back(static_cast<Cost>(std::min<WideCost>(amount - least, beyond)));
   }
 }
 
@@ -147,7 +147,7 @@ inline Timeline::Timeline(const CostNetwork& network) {
   Cost beyond = 1;
   for (const Cost limit : network.limits())
     if (limit != CostNetwork::no_limit) beyond = std::max(beyond, limit + 1);
-  std::vector<Wide> common(times + 1, 0), most(times + 1, 0);
+  std::vector<WideCost> common(times + 1, 0), most(times + 1, 0);
   for (int v = 0; v < network.variables(); ++v) {
     first_row_.push_back(rows_.size());
     add_rows(network, v, usages[v], times, beyond, common);
@@ -163,11 +163,11 @@ inline Timeline::Timeline(const CostNetwork& network) {
     most[row.end] -= largest;
   }
   std::vector<Cost> limits(network.limits().begin(), network.limits().end());
-  Wide used = 0, largest = 0;
+  WideCost used = 0, largest = 0;
   for (int time = 0; time < times; ++time) {
     used += common[time];
     if (limits[time] != CostNetwork::no_limit)
-      limits[time] = static_cast<Cost>(std::max<Wide>(limits[time] - used, -1));
+      limits[time] = static_cast<Cost>(std::max<WideCost>(limits[time] - used, -1));
   }
   std::vector<int> point(times + 1, 0);  // of each time, the first point at it or after it
   for (int time = 0; time < times; ++time) {
