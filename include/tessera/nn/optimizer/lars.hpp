@@ -10,7 +10,6 @@
 /// all weights are finished in few calls (reductions to scalars, weight-update sharding,
 /// section 4.1).
 #include <cmath>
-#include <span>
 #include <vector>
 
 #include <tessera/nn/optimizer/norm.hpp>
@@ -53,7 +52,7 @@ struct Lars {
   std::vector<TensorDesc> auxiliary(const TensorDesc& share) const { return {share}; }
   /// Returns the factor of one weight's rate, from the finished sums of squares of the weight and
   /// its gradient.
-  TensorCore trust_of(std::span<const TensorCore> sums, const TensorCore& factor,
+  TensorCore trust_of(const std::vector<TensorCore>& sums, const TensorCore& factor,
                       detail::CallSite site) const {
     return detail::map_squares(detail::TrustRatio{trust, decay}, sums, factor, site);
   }

@@ -8,7 +8,7 @@
 ///
 /// Laws: sums are made in double, of doubles in two units, so that no square overflows, and none of
 /// an element from 2^-900 on vanishes; those of several tensors may be finished together.
-#include <span>
+#include <cstddef>
 #include <vector>
 
 #include <tessera/nn/optimizer/update.hpp>
@@ -85,25 +85,29 @@ inline std::vector<TensorCore> squares_of(const TensorCore& x, CallSite site) {
   return {sum_of(SquareInUnit{false}, x, site), sum_of(SquareInUnit{true}, x, site)};
 }
 
-/// f(squares of a, squares of b, x), as a function of the sums that make the squares.
+/// f(squares of a, squares of b, x), as a function of the sums that make the squares: of one each,
+/// or of doubles, `in_units`, of two. There is one function for both, since each is compiled for a
+/// row, a line and a device.
 template <class F> struct OfSquares {
   F f;
-  KOKKOS_FUNCTION double operator()(double a, double b, double x) const {
-    return f(Squares{a, 0, 0}, Squares{b, 0, 0}, x);
-  }
-  KOKKOS_FUNCTION double operator()(double small_a, double large_a, double small_b, double large_b,
+  bool in_units;
+  KOKKOS_FUNCTION double operator()(double a, double large_a, double b, double large_b,
                                     double x) const {
-    return f(Squares{0, small_a, large_a}, Squares{0, small_b, large_b}, x);
+    return f(squares(a, large_a), squares(b, large_b), x);
+  }
+  KOKKOS_FUNCTION Squares squares(double sum, double large) const {
+    return in_units ? Squares{0, sum, large} : Squares{sum, 0, 0};
   }
 };
 /// Returns f(squares of a, squares of b, x), a scalar, from the finished sums of both, those of a
 /// first: two, or four. Communication: none.
 template <class F>
-TensorCore map_squares(const F& f, std::span<const TensorCore> sums, const TensorCore& x,
+TensorCore map_squares(const F& f, const std::vector<TensorCore>& sums, const TensorCore& x,
                        CallSite site) {
-  const OfSquares<F> of{f};
-  if (sums.size() == 2) return map_scalars(of, site, sums[0], sums[1], x);
-  return map_scalars(of, site, sums[0], sums[1], sums[2], sums[3], x);
+  const bool in_units = sums.size() == 4;
+  const std::size_t b = sums.size() / 2, large = in_units ? 1 : 0;
+  return map_scalars(OfSquares<F>{f, in_units}, site, sums[0], sums[large], sums[b],
+                     sums[b + large], x);
 }
 
 }  // namespace tessera::detail

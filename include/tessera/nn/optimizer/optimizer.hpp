@@ -25,10 +25,10 @@
 /// order; state is born under the update's sharding, and stays so; in a compiled function a step
 /// does as outside, to the bit, and a second one is refused where steps may be skipped. Where
 /// `finite` is asked for, a gradient that is not changes nothing but the count of calls and the
-/// loss's scale. Tensors that
-/// gradients do not move (Fields, `untrained`) are left as they are, have no state, and their
-/// gradients count for nothing. Source: Xu et al., "Automatic Cross-Replica Sharding of Weight
-/// Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et al. 2020), section 5.
+/// loss's scale. Tensors that gradients do not move (Fields, `untrained`) are left as they are,
+/// have no state, and their gradients count for nothing. Source: Xu et al., "Automatic
+/// Cross-Replica Sharding of Weight Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et
+/// al. 2020), section 5.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -173,12 +173,14 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   Index updates() { return steps_.updates(); }
   /// Returns what is to be written beside the state (the facts of a checkpoint): the counts of
   /// calls and updates, and the loss's scale. Outside compiled functions. Communication: none.
-  std::map<std::string, std::string> facts() { return steps_.facts(); }
+  std::map<std::string, std::string> facts() {
+    return detail::facts_of<std::map<std::string, std::string>>(steps_.counts());
+  }
   /// Goes on from there, with the state that was written with these facts; others among them are
   /// not looked at, and the calls since then are forgotten. Throws UsageError where one is missing
   /// or is no number.
   void resume(const std::map<std::string, std::string>& facts, Where where = Where::here()) {
-    steps_.resume(facts, where);
+    steps_.resume(detail::counts_of(facts, where));
   }
   Rule& rule() { return rule_; }
 
@@ -311,13 +313,13 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
         ends.push_back(open.size());
       }
       const std::vector<TensorCore> sums = detail::finish_scalars(open, site);
-      std::size_t first = 0;
-      for (std::size_t i = 0; i < olds.size(); first = ends[i++]) {
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < olds.size(); ++i) {
         const auto& mesh = olds[i].core.mesh();
-        trust.push_back(first == ends[i]
-                            ? detail::filled(mesh, {DType::f64, {}, {}}, 1, site)
-                            : rule_.trust_of(std::span(sums).subspan(first, ends[i] - first),
-                                             check.factor(mesh, site), site));
+        std::vector<TensorCore> own;
+        while (next < ends[i]) own.push_back(sums[next++]);
+        trust.push_back(own.empty() ? detail::filled(mesh, {DType::f64, {}, {}}, 1, site)
+                                    : rule_.trust_of(own, check.factor(mesh, site), site));
       }
     }
     return trust;

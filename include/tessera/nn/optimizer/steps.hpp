@@ -12,8 +12,6 @@
 /// that what it returned before step() is the scale that step() divides by. step() looks at the
 /// steps before it alone, so that none waits for its own numbers. A step in a function that failed
 /// is none.
-#include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -66,27 +64,20 @@ class StepsSoFar {
     }
     return made;
   }
-  std::map<std::string, std::string> facts() {
+  StepCounts counts() {
     settle();
-    return {{"optimizer.calls", std::to_string(calls_)},
-            {"optimizer.updates", std::to_string(updates_)},
-            {"optimizer.loss_scale", shortest_text(loss_scale_)},
-            {"optimizer.next_loss_scale", shortest_text(scale_.value)},
-            {"optimizer.good_steps", std::to_string(scale_.good)}};
+    return {calls_, updates_, loss_scale_, scale_.value, scale_.good};
   }
-  /// Goes on as if its calls had been those of the facts. Throws UsageError where one is missing or
-  /// is no number; then nothing changes.
-  void resume(const std::map<std::string, std::string>& facts, Where where) {
-    StepsSoFar made(scale_, finite_);
-    made.calls_ = number_of_fact<Index>(facts, "optimizer.calls", where);
-    made.updates_ = number_of_fact<Index>(facts, "optimizer.updates", where);
-    made.loss_scale_ = number_of_fact<double>(facts, "optimizer.loss_scale", where);
-    // Facts of earlier versions have one scale.
-    const char* const next = "optimizer.next_loss_scale";
-    made.scale_.value =
-        facts.contains(next) ? number_of_fact<double>(facts, next, where) : made.loss_scale_;
-    made.scale_.good = number_of_fact<Index>(facts, "optimizer.good_steps", where);
-    *this = std::move(made);
+  /// Goes on as if its calls had been those of the counts.
+  void resume(const StepCounts& counts) {
+    calls_ = counts.calls;
+    updates_ = counts.updates;
+    loss_scale_ = counts.loss_scale;
+    scale_.value = counts.next_loss_scale;
+    scale_.good = counts.good_steps;
+    norm_ = 0;
+    attempts_.clear();
+    failed_.clear();
   }
 
  private:
