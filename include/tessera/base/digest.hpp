@@ -71,12 +71,15 @@ struct Fingerprint {
   constexpr bool operator==(const Fingerprint&) const = default;
 };
 
-/// Add a number, an enumerator, a bool; a list; letters, eight to a word.
+/// Add a number, an enumerator, a bool; a text; a list; letters, eight to a word.
 template <class T>
   requires(std::is_integral_v<T> || std::is_enum_v<T>)
 constexpr void add_to(Digest& digest, T value) { digest.add(static_cast<std::uint64_t>(value)); }
 constexpr void add_to(Digest& digest, double value) {
   digest.add(value == 0 ? 0 : std::bit_cast<std::uint64_t>(value));  // equal zeros
+}
+constexpr void add_to(Digest& digest, std::string_view text) {
+  for (const char letter : text) digest.add(static_cast<unsigned char>(letter));
 }
 template <int N> constexpr void add_to(Digest& digest, const FixedVector<char, N>& letters) {
   std::uint64_t word = static_cast<std::uint64_t>(letters.size());

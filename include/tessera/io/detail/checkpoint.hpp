@@ -112,8 +112,7 @@ inline NewCheckpoint new_checkpoint(MeshCore& mesh, const std::vector<NamedTenso
               " bytes, and files of this format have at most " +
               std::to_string(safetensors_most_header) + "; give it fewer or shorter facts";
     made.file.bytes = made.header.tensors.empty() ? 0 : made.header.tensors.back().end;
-    for (const SafetensorsEntry& entry : made.header.tensors)
-      for (const char c : describe_entry(entry)) digest.add(static_cast<unsigned char>(c));
+    for (const SafetensorsEntry& entry : made.header.tensors) add_to(digest, describe_entry(entry));
   }
   fail_together<UsageError>(mesh, fault.empty() ? fault : std::string(site.label) + ": " + fault,
                             site.where);
@@ -231,7 +230,7 @@ inline CheckpointStart read_start(const File& file, const std::string& path) {
         "without these facts";
   if (!fault.empty()) throw FileError("\"" + path + "\" is not read: " + fault);
   Digest digest;
-  for (const char c : bytes) digest.add(static_cast<unsigned char>(c));
+  add_to(digest, bytes);
   start.digest = digest.value();
   return start;
 }

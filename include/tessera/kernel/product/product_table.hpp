@@ -145,7 +145,7 @@ inline std::string product_text(std::string_view key, const ProductRow& row) {
     text += '\n';
   }
   Digest digest;
-  for (const char c : text) digest.add(static_cast<unsigned char>(c));
+  add_to(digest, text);
   return text + "end " + std::to_string(digest.value()) + '\n';
 }
 

@@ -62,8 +62,8 @@ class GradientSum {
   /// Returns the sum, unfinished where both summands are alike so.
   static TensorCore added(TensorCore sum, TensorCore x, detail::CallSite site) {
     if (!(sum.sharding() == x.sharding())) {
-      sum = finished(std::move(sum), site);
-      x = finished(std::move(x), site);
+      sum = detail::moved_to(sum, sum.sharding().finished(), site);
+      x = detail::moved_to(x, x.sharding().finished(), site);
     }
     const Term all = detail::letters_of(sum.desc());
     return detail::with_real_type(x.type(), [&](auto zero) {
@@ -72,10 +72,6 @@ class GradientSum {
       return detail::map_letters<Wide, T>({{all, all}, all}, fn::AddAs<Wide>{}, {&sum, &x},
                                           sum.sharding(), site, Linearity::linear);
     });
-  }
-  static TensorCore finished(TensorCore x, detail::CallSite site) {
-    if (x.sharding().partial.empty()) return x;
-    return detail::run({ops::Reshard{x.sharding().finished()}, {&x}, site});
   }
 
   std::vector<TensorCore> sums_;

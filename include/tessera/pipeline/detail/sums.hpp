@@ -15,7 +15,7 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/grad/adjoint/parts.hpp>
-#include <tessera/run/run.hpp>
+#include <tessera/op/call/operators.hpp>
 
 namespace tessera::detail {
 
@@ -36,8 +36,8 @@ class OutputSums {
       return;
     }
     if (!(sum.sharding() == x.sharding())) {  // another size was planned otherwise
-      sum = finished(std::move(sum), site);
-      x = finished(std::move(x), site);
+      sum = moved_to(sum, sum.sharding().finished(), site);
+      x = moved_to(x, x.sharding().finished(), site);
     }
     const Term letters = letters_of(sum.desc());
     const ops::Map map{
@@ -52,16 +52,12 @@ class OutputSums {
   TensorCore take(std::size_t output, Where where) {
     const CallSite site{"the sum over micro-batches", where};
     auto [sum, type] = std::exchange(sums_[output], {});
-    if (sum.defined()) sum = converted(sum, type, site);
-    return finished(std::move(sum), site);
+    if (!sum.defined()) return sum;
+    sum = converted(sum, type, site);
+    return moved_to(sum, sum.sharding().finished(), site);
   }
 
  private:
-  static TensorCore finished(TensorCore x, CallSite site) {
-    if (!x.defined() || x.sharding().partial.empty()) return x;
-    return run({ops::Reshard{x.sharding().finished()}, {&x}, site});
-  }
-
   struct Sum {
     TensorCore sum;
     DType type = DType::f64;  ///< of its summands
