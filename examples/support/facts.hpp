@@ -6,9 +6,12 @@
 ///     const Facts facts("--weights", path, read_checkpoint_header(path).metadata, "a file that fetch.py has made");
 ///     const Index heads = facts.number<Index>("heads");
 #include <charconv>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <tessera/base/error.hpp>
 #include <tessera/io/checkpoint.hpp>
@@ -30,8 +33,20 @@ class Facts {
     if (said == facts_.end()) refuse(key, "nothing");
     return said->second;
   }
-  template <class N> N number(const std::string& key) const {
-    const std::string& said = text(key);
+  template <class N> N number(const std::string& key) const { return number<N>(key, text(key)); }
+  /// Returns the words of a text, between blanks, and the numbers that they are.
+  std::vector<std::string> words(const std::string& key) const {
+    std::istringstream from(text(key));
+    return {std::istream_iterator<std::string>(from), {}};
+  }
+  template <class N> std::vector<N> numbers(const std::string& key) const {
+    std::vector<N> all;
+    for (const std::string& word : words(key)) all.push_back(number<N>(key, word));
+    return all;
+  }
+
+ private:
+  template <class N> N number(const std::string& key, const std::string& said) const {
     N value{};
     const char* const end = said.data() + said.size();
     if (const auto read = std::from_chars(said.data(), end, value);
@@ -39,8 +54,6 @@ class Facts {
       refuse(key, "\"" + said + "\"");
     return value;
   }
-
- private:
   [[noreturn]] void refuse(const std::string& key, const std::string& said) const {
     throw tessera::UsageError(flag_ + ": " + path_ + " says " + said + " of its \"" + key +
                               "\"; give " + give_);

@@ -72,16 +72,6 @@ inline Index tokens_of(const std::vector<Id>& matrix, Index row, Index length, I
 
 namespace file {
 /// Returns the words between spaces.
-inline std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t end = std::min(text.find(' ', i), text.size());
-    if (end > i) words.push_back(text.substr(i, end - i));
-    i = end + 1;
-  }
-  return words;
-}
-
 inline std::vector<Id> matrix(std::ifstream& from, const tessera::SafetensorsHeader& header,
                               const std::string& name, Index length, const std::string& path) {
   const tessera::SafetensorsEntry* entry = header.find(name);
@@ -109,17 +99,16 @@ inline Text read_text(const std::string& path, const std::vector<std::string>& l
   text.padding = static_cast<Id>(fact("padding"));
   text.begin = static_cast<Id>(fact("begin"));
   text.end = static_cast<Id>(fact("end"));
-  const std::vector<std::string> there = file::words_of(facts.text("languages"));
+  const std::vector<std::string> there = facts.words("languages");
   std::ifstream from(path, std::ios::binary);
   for (const std::string& name : languages.empty() ? there : languages) {
     if (std::find(there.begin(), there.end(), name) == there.end())
       throw UsageError("--languages: " + path + " has no " + name + "; it has " +
                        facts.text("languages"));
     Language language{name, fact("characters." + name), {}};
-    for (const std::string& word : file::words_of(facts.text("lengths"))) {
-      const std::string stem = name + "." + word + ".";
+    for (const Index length : facts.numbers<Index>("lengths")) {
+      const std::string stem = name + "." + std::to_string(length) + ".";
       if (header.find(stem + "source") == nullptr) continue;
-      const Index length = std::stol(word);
       Rows rows{length, file::matrix(from, header, stem + "source", length, path),
                 file::matrix(from, header, stem + "english", length, path)};
       if (rows.english.size() != rows.source.size())
