@@ -60,20 +60,15 @@ void plan(const ProcessMesh<Grid>& on, const Flags& flags, const Text& text, con
       support::by_layers(program), program.peak_bytes() >> 10);
 }
 
-/// Takes the steps of a run. Throws UsageError where none is left.
+/// Takes the steps of a run after the first ones, of which one is left at least.
 template <class U>
-void learn(const ProcessMesh<Grid>& mesh, const Flags& flags, const Texts& texts,
-           const Batches& batches, Trainer<U>& trainer, const Voice& say) {
+void take_steps(const ProcessMesh<Grid>& mesh, const Flags& flags, const Texts& texts,
+                const Batches& batches, Index first, Trainer<U>& trainer, support::LearningLog& log,
+                const Voice& say) {
   const std::string digest = digest_of(texts.learn);
-  const Index first = flags.resume.empty() ? 0 : trainer.resume(flags.resume, digest);
-  support::require_steps(first, flags.steps);
   auto compiled = compile([&](const Placed<U>& batch, Index rows, Index number) {
     return trainer.step(batch, rows, number);
   });
-  std::vector<std::string> names;
-  for (const Language& language : texts.learn.languages)
-    names.push_back("held_out_" + language.name);
-  support::LearningLog log({"step", "tokens"}, std::move(names));
   Index tokens = 0;
   support::Progress progress(flags.steps - first, say.speaks);
   for (Index i = first + 1; i <= flags.steps; ++i) {
@@ -104,10 +99,28 @@ void learn(const ProcessMesh<Grid>& mesh, const Flags& flags, const Texts& texts
     say("\nIn the last batch {:.1f} % of the choices of experts find no place\n",
         100 * trainer.dropped(batch, batches.texts(batch.length), flags.steps));
   }
+}
+
+/// Takes the steps of a run, and measures what was learned; of a run that has taken all it measures
+/// alone. Throws UsageError where it has taken more.
+template <class U>
+void learn(const ProcessMesh<Grid>& mesh, const Flags& flags, const Texts& texts,
+           const Batches& batches, Trainer<U>& trainer, const Voice& say) {
+  const Index first =
+      flags.resume.empty() ? 0 : trainer.resume(flags.resume, digest_of(texts.learn));
+  support::require_steps(first, flags.steps, 0);
+  std::vector<std::string> names;
+  for (const Language& language : texts.learn.languages)
+    names.push_back("held_out_" + language.name);
+  support::LearningLog log({"step", "tokens"}, std::move(names));
+  if (first < flags.steps)
+    take_steps<U>(mesh, flags, texts, batches, first, trainer, log, say);
+  else
+    say("\nThe run has taken its {} steps\n", first);
   const std::vector<double> learned =
       trainer.losses_of(as_many_as(texts.held_out, texts.learn), flags.held_out);
   const std::vector<double> held_out = trainer.losses_of(texts.held_out, flags.held_out);
-  log.measure(held_out);
+  if (first < flags.steps) log.measure(held_out);
   say("\nNats a token of what was learned from, without dropout, and of what was held out\n"
       "{:10} {:>10} {:>10} {:>8} {:>9}\n",
       "language", "sentences", "characters", "learned", "held out");
@@ -116,7 +129,8 @@ void learn(const ProcessMesh<Grid>& mesh, const Flags& flags, const Texts& texts
     say("{:10} {:>10} {:>10} {:>8.3f} {:>9.3f}\n", language.name, language.sentences(),
         language.characters, learned[l], held_out[l]);
   }
-  if (say.speaks) support::write_log(flags.log, log, "tokens of English", "nats a token");
+  if (say.speaks && first < flags.steps)
+    support::write_log(flags.log, log, "tokens of English", "nats a token");
 }
 
 template <class U>

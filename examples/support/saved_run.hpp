@@ -22,9 +22,10 @@ namespace support {
 using tessera::CheckpointFacts, tessera::DynamicMesh, tessera::DynamicTensor, tessera::Index,
     tessera::UsageError;
 
-/// Throws UsageError where a run that has taken `first` steps has none left of `steps`.
-inline void require_steps(Index first, Index steps) {
-  if (first >= steps)
+/// Throws UsageError where a run that has taken `first` steps has fewer than `left` left of
+/// `steps`.
+inline void require_steps(Index first, Index steps, Index left = 1) {
+  if (first > steps - left)
     throw UsageError("--steps: the run has taken " + std::to_string(first) + " steps and " +
                      std::to_string(steps) + " are asked for; give more");
 }
