@@ -19,6 +19,7 @@ using namespace tessera;
 
 namespace {
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
+template <class... D> using Float = ShardedTensor<float, Grid, P<D...>>;
 
 /// A step of training whose optimizer keeps its state on the host and on the mesh.
 struct Trainer {
@@ -107,6 +108,34 @@ TEST_CASE("a weight that two products have whole is gathered once") {
     }
     CHECK(compiled.peak == program.peak_bytes() - program.entry(0).held_before);
   });
+}
+
+TEST_CASE("a move is shared with no operator that, planned again, brings its operand elsewhere") {
+  const auto f = [](const Float<model>& x, const Float<data, _>& v, const Float<model, _>& y) {
+    const auto whole = reshard<P<_>>(x);
+    const auto z = map<"i,ji,ji->ji", P<_, _>>(
+        [](float p, float q, float r) -> double { return p * q + r; }, x, v, y);
+    const auto moved = reshard<P<model, _>>(v);
+    return std::tuple(z, moved + moved, whole + whole);
+  };
+  int planned_anew = 0;
+  for (Index limit = 1024; limit <= 8192; limit += 512)
+    run_loopback(8, [&](std::shared_ptr<Transport> world) {
+      const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 4), {.workspace_limit = limit});
+      const auto x = random_normal<Float<model>>(mesh, {16}, 1);
+      const auto v = random_normal<Float<data, _>>(mesh, {8, 16}, 2);
+      const auto y = random_normal<Float<model, _>>(mesh, {8, 16}, 3);
+      auto compiled = compile(f);
+      const auto [z, moved, whole] = compiled(x, v, y);
+      const auto [z_alone, moved_alone, whole_alone] = f(x, v, y);
+      const bool same = to_host(z) == to_host(z_alone) && to_host(moved) == to_host(moved_alone) &&
+                        to_host(whole) == to_host(whole_alone);
+      const std::lock_guard lock(mutex);
+      CHECK_MESSAGE(same, limit);
+      if (compiled.sharing().moves.size() == 1 && compiled.sharing().moves[0].rounds)
+        ++planned_anew;
+    });
+  CHECK(planned_anew > 0);  // with one of the limits
 }
 
 TEST_CASE("what every process has is sliced, and not moved, until it is written") {
@@ -624,8 +653,10 @@ TEST_CASE("random functions on dry meshes") {
   std::vector<std::string> wrong;
   for (const MeshShape& shape : support::meshes(16, 3)) {
     support::Random random(seed + ++number);
+    MeshOptions options;  // some limits are small, and bring operands by other ways
+    options.workspace_limit = random.of<Index>({max_int64, max_int64, 4000, 500});
     const auto mesh = detail::dry_mesh_core(shape, support::axis_names(shape.rank()),
-                                            random.below(shape.processes()), {}, {});
+                                            random.below(shape.processes()), options, {});
     for (int i = 0; i < support::cases_of(80); ++i)
       if (const std::string text = support::some_program_case(mesh, random); !text.empty())
         wrong.push_back(text);

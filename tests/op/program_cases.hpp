@@ -414,12 +414,16 @@ inline bool lie_alike(const MeshShape& mesh, const TensorDesc& a, const TensorDe
            block(b.extents, b.sharding, mesh, mesh.coordinates(p));
   return same;
 }
-/// Returns whether each operator's results lie as the tensors that the program has of them.
-inline bool results_as_described(const Program& program) {
+/// Returns whether each operator's operands and results lie as the tensors that the program has of
+/// them.
+inline bool lie_as_described(const Program& program) {
   for (const ProgramEntry& e : program.entries()) {
     if (e.operation == nullptr || e.result < 0) continue;
     TensorDescs operands;
-    for (int k = 0; k < e.operands.size(); ++k) operands.push_back(e.plan->slots[k].desc);
+    for (int k = 0; k < e.operands.size(); ++k) {
+      operands.push_back(e.plan->slots[k].desc);
+      if (!lie_alike(program.mesh, operands[k], program.tensor(e.operands[k]).desc)) return false;
+    }
     const TensorDescs made = e.operation->results(operands);
     for (int k = 0; k < made.size(); ++k) {
       const int t = k == 0 ? e.result : e.also[k - 1];
@@ -457,7 +461,7 @@ template <class C> std::string broken_law(const C& compiled, Index limit) {
     return "the choice makes it slower";
   if (chosen && compiled.choice().cost != listed.cost()) return "the choice has another price";
   for (const Program* program : {&given, &listed, &shared, &joined, &reused, &last})
-    if (!results_as_described(*program)) return "a result lies otherwise than its readers expect";
+    if (!lie_as_described(*program)) return "a tensor lies otherwise than its readers expect";
   Index saved = 0;
   for (const SharedMove& move : compiled.sharing().moves) saved += move.payload;
   if (payload(listed) - payload(shared) != saved)

@@ -66,7 +66,7 @@ class SharePass : ProgramEdit {
     made_.peak_before = program_.peak_bytes();
     std::vector<MadeChange> changes;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      if (groups_[g].size() < 2 || !chosen[g] || !share(groups_[g])) continue;
+      if (groups_[g].uses.size() < 2 || !chosen[g] || !share(groups_[g])) continue;
       const SharedMove& move = made_.moves.back();
       changes.push_back({static_cast<int>(g), static_cast<double>(move.payload), {move.moved}});
     }
@@ -79,6 +79,11 @@ class SharePass : ProgramEdit {
   struct Use {
     std::size_t entry;
     int operand;
+  };
+  /// Operands with the same values that go to one sharding.
+  struct Group {
+    Sharding to;
+    std::vector<Use> uses;
   };
   struct Again {
     std::size_t entry;
@@ -102,8 +107,8 @@ class SharePass : ProgramEdit {
         add_to(digest, e.plan->slots[k].desc);  // it may be read under two
         add_to(digest, e.plan->slots[slot].desc.sharding);
         const auto [at, fresh] = known.try_emplace(digest.value(), groups_.size());
-        if (fresh) groups_.emplace_back();
-        groups_[at->second].push_back({i, k});
+        if (fresh) groups_.push_back({e.plan->slots[slot].desc.sharding, {}});
+        groups_[at->second].uses.push_back({i, k});
       }
       for_each_changed(e, static_cast<int>(i), [&](int t) { ++version(t); });
     }
@@ -126,18 +131,30 @@ class SharePass : ProgramEdit {
   bool may_go(std::size_t i) {
     return makes_once(i) && program_.tensor(entries_[i].result).last < program_.size();
   }
+  /// Returns the uses that still go where the group does: an operator that has been planned again,
+  /// for another of its operands, may bring this one elsewhere.
+  std::vector<Use> going(const Group& group) const {
+    std::vector<Use> uses;
+    for (const Use& use : group.uses) {
+      const Plan& plan = *entries_[use.entry].plan;
+      if (plan.slots[arrival_of(plan, use.operand)].desc.sharding == group.to) uses.push_back(use);
+    }
+    return uses;
+  }
   /// Shares one move, if that pays.
-  bool share(const std::vector<Use>& group) {
-    const std::size_t first = group[0].entry;
+  bool share(const Group& group) {
+    const std::vector<Use> all = going(group);
+    if (all.size() < 2) return false;
+    const std::size_t first = all[0].entry;
     const ProgramEntry& leader = entries_[first];
-    const int tensor = leader.operands[group[0].operand];
-    TensorDesc to = descs_[first][group[0].operand];
+    const int tensor = leader.operands[all[0].operand];
+    TensorDesc to = descs_[first][all[0].operand];
     const TensorDesc from = to;
-    to.sharding = leader.plan->slots[arrival_of(*leader.plan, group[0].operand)].desc.sharding;
+    to.sharding = group.to;
     // The first operator may be the move itself; others that are have to give up their results.
     const bool leads = only_moves(leader) && makes_once(first);
     std::vector<Use> uses;
-    for (const Use& use : group)
+    for (const Use& use : all)
       if ((leads && use.entry == first) || !only_moves(entries_[use.entry]) || may_go(use.entry))
         uses.push_back(use);
     SharedMove move{tensor, -1, static_cast<int>(uses.size())};
@@ -195,7 +212,7 @@ class SharePass : ProgramEdit {
   Sharing made_;
   std::vector<TensorDescs> descs_;  ///< the operands of each entry, as they are now
   std::vector<int> version_;        ///< the version of each tensor of the program
-  std::vector<std::vector<Use>> groups_;
+  std::vector<Group> groups_;
 };
 }  // namespace detail
 
