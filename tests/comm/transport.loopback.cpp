@@ -247,6 +247,17 @@ TEST_CASE("who waits is judged only by what others have begun, or by their end")
   CHECK(has(later(), "process 1 stands in another call than process 0"));
   begins(1, 77, 1);
   CHECK(later() == "");
+  // As many operators of another mesh as records have room for, after the one that 0 waits in.
+  for (std::uint64_t k = 2; k < 2 + 2 * detail::Trail::length; ++k) begins(1, 78, k);
+  CHECK(later() == "");
+  begins(0, 77, 2);
+  CHECK(has(later(), "process 1 stands in another call than process 0"));
+  // Of so many meshes since, nobody knows how far it is in this one.
+  for (std::uint64_t k = 0; k < detail::Trail::meshes; ++k) begins(1, 100 + k, 1);
+  CHECK(later() == "");
+  begins(1, 77, 1);
+  begins(1, 78, 500);
+  CHECK(has(later(), "process 1 stands in another call than process 0"));
   waits(0, 79, 0);
   waits(1, 79, 0);
   CHECK(later() == "");

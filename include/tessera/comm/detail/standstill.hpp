@@ -37,7 +37,7 @@ void each_missing(const Blackboard& board, const std::vector<CallState>& states,
   const auto reached = [&](std::size_t q) {
     return place.ordinal == 0
                ? states[q].activity == Activity::waits && states[q].place.mesh == place.mesh
-               : board.trail(static_cast<int>(q)).has_reached(place.mesh, place.ordinal);
+               : board.trail(static_cast<int>(q)).may_have_reached(place.mesh, place.ordinal);
   };
   for (std::size_t q = 0; q < states.size(); ++q) {
     const int slot = board.slot(static_cast<int>(q));
@@ -63,7 +63,11 @@ inline void tell_of_delay(Blackboard& board, int process, double waited, double 
       late += (late.empty() ? "process " : ", process ") + std::to_string(q);
     return true;
   });
-  const auto seconds = [](double s) { return std::to_string(static_cast<int>(s + 0.5)) + " s"; };
+  const auto seconds = [](double s) {
+    char text[32];
+    std::snprintf(text, sizeof text, s < 1e9 ? "%.0f s" : "%g s", s);
+    return std::string(text);
+  };
   const std::string text =
       "process " + std::to_string(process) + " has waited " + seconds(waited) + " for " +
       (late.empty() ? "others" : late + ", which makes no call meanwhile: it computes, or loops") +

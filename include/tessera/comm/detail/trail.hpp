@@ -9,7 +9,7 @@
 ///     if (trail.find(mesh, 7, other)) ...  trail.text(other.text)
 ///
 /// Laws: writing never waits; the result of find() was written in one piece; operators that are too
-/// old are not found.
+/// old are not found, but how far the process is in each mesh is known without them.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -34,10 +34,12 @@ class alignas(64) Trail {
  public:
   static constexpr std::uint64_t length = 64;     ///< operators that are remembered
   static constexpr std::size_t text_bytes = 256;  ///< of the words of one, with the last zero
+  static constexpr std::uint64_t meshes = 32;     ///< whose latest operators are remembered
 
   /// `make()` returns the words; it is called when they are not known yet.
   template <class Make> void write(const Called& called, const Make& make) {
     note_text(called.text, called.ordinal, make);
+    note_latest(called);
     Entry& to = entry(called.mesh, called.ordinal);
     to.ordinal.store(0, std::memory_order_release);
     to.mesh.store(called.mesh, std::memory_order_release);
@@ -59,14 +61,15 @@ class alignas(64) Trail {
     return called.mesh == mesh && from.ordinal.load(std::memory_order_acquire) == ordinal;
   }
 
-  /// Returns whether the process has begun operator `ordinal` of `mesh`, as far as the records
-  /// still tell.
-  bool has_reached(std::uint64_t mesh, std::uint64_t ordinal) const {
-    for (const Entry& one : entries_)
-      if (one.mesh.load(std::memory_order_acquire) == mesh &&
-          one.ordinal.load(std::memory_order_acquire) >= ordinal)
-        return true;
-    return false;
+  /// Returns whether the process has begun operator `ordinal` of `mesh`, or may have: nobody knows
+  /// of a mesh that has called none since `meshes` others came.
+  bool may_have_reached(std::uint64_t mesh, std::uint64_t ordinal) const {
+    for (const Latest& one : latest_) {
+      if (one.mesh.load(std::memory_order_acquire) != mesh) continue;
+      const std::uint64_t reached = one.ordinal.load(std::memory_order_acquire);
+      if (one.mesh.load(std::memory_order_acquire) == mesh) return reached >= ordinal;
+    }
+    return forgotten_.load(std::memory_order_acquire) > 0;
   }
 
   /// Returns the words for which `text` stands, or nothing when they have been overwritten.
@@ -96,6 +99,11 @@ class alignas(64) Trail {
   struct Text {
     std::atomic<std::uint64_t> words[text_bytes / 8];
   };
+  /// How far the process is in a mesh.
+  struct Latest {
+    std::atomic<std::uint64_t> mesh;  ///< 0 while the other field is being written
+    std::atomic<std::uint64_t> ordinal;
+  };
   static constexpr std::size_t ways = 4;
   static constexpr std::size_t texts = 256;
 
@@ -108,6 +116,22 @@ class alignas(64) Trail {
   Entry& entry(std::uint64_t mesh, std::uint64_t ordinal) { return entries_[place(mesh, ordinal)]; }
   const Entry& entry(std::uint64_t mesh, std::uint64_t ordinal) const {
     return entries_[place(mesh, ordinal)];
+  }
+
+  void note_latest(const Called& called) {
+    std::size_t at = 0;
+    for (; at < meshes; ++at) {
+      const std::uint64_t there = latest_[at].mesh.load(std::memory_order_relaxed);
+      if (there == called.mesh || there == 0) break;
+    }
+    if (at == meshes) {  // in place of the one that came first
+      const std::uint64_t before = forgotten_.load(std::memory_order_relaxed);
+      at = static_cast<std::size_t>(before % meshes);
+      forgotten_.store(before + 1, std::memory_order_release);
+      latest_[at].mesh.store(0, std::memory_order_release);
+    }
+    latest_[at].ordinal.store(called.ordinal, std::memory_order_release);
+    latest_[at].mesh.store(called.mesh, std::memory_order_release);
   }
 
   template <class Make>
@@ -131,6 +155,8 @@ class alignas(64) Trail {
   }
 
   Entry entries_[length];
+  Latest latest_[meshes];
+  std::atomic<std::uint64_t> forgotten_;     ///< meshes that others have taken the place of
   std::atomic<std::uint64_t> known_[texts];  ///< the digest of each text; 0: none
   Text texts_[texts];
 };
