@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tessera/comm/detail/product_cache.hpp>
+#include <tessera/comm/fake.hpp>
 #include <tessera/comm/mesh_core.hpp>
 
 #include <support/world.hpp>
@@ -32,4 +33,10 @@ TEST_CASE("processes that know different ways of products take those of the firs
     for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i] == words[i % words.size()]);
     if (mesh->process() == 0) CHECK(mesh->products() == known);
   }
+  // A process without the others has its own, and so has the program after it.
+  const detail::ProductTable agreed = detail::KnownProducts::all().table();
+  const auto fake = make_mesh_core(fake_transport(4, 3), MeshShape{4}, {"data"},
+                                   {.products = Products::measured});
+  CHECK(fake->products() == agreed);
+  CHECK(detail::KnownProducts::all().table() == agreed);
 }

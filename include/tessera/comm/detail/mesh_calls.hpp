@@ -46,7 +46,9 @@ TESSERA_FUNCTION MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshSh
   processes_ = transport_->processes();
   if (!dry_ && transport_->size() > 1 && options_.check >= Check::normal)
     history_.open(*transport_, *control_);
-  if (!dry_) products_ = detail::agree_on_products(*control_, options_.products);
+  if (!dry_)
+    products_ = transport_->alone() ? detail::own_products(options_.products)
+                                    : detail::agree_on_products(*control_, options_.products);
   arena_ = detail::open_arena(*transport_, options_);
   if (!dry_) detail::close_meshes_with_kokkos();
   closing_ = detail::Closing::all().enter([this] { close(); });
