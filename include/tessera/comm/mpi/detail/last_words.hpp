@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/comm/blackboard.hpp>
@@ -34,6 +35,11 @@ struct WatchedProcesses {
   std::size_t size() const { return pipes.size(); }
   pid_t pid(std::size_t i) const { return static_cast<pid_t>(facts[2 * i]); }
   int number(std::size_t i) const { return static_cast<int>(facts[2 * i + 1]); }
+  /// Waits for none of what would tell: it would tell of something else.
+  void leave_out(std::size_t i) {
+    ::close(std::exchange(pipes[i], -1));
+    facts[2 * i] = -1;  // no process has that number
+  }
 };
 
 /// Returns which process ended first, where it was `first` as far as the order of events tells: the
@@ -113,13 +119,17 @@ inline void watch_ends(MPI_Comm node, int process, Blackboard& board) {
   processes.facts.assign(2 * ends.size(), 0);
   check(MPI_Allgather(facts, 2, MPI_INT64_T, processes.facts.data(), 2, MPI_INT64_T, node),
         "MPI_Allgather");
+  int apart = 0;  // not held: its numbers of processes are others, or nobody may look at it
   if (const int end = ends[static_cast<std::size_t>(own)]; own != 0 && end >= 0) {
     const std::string path =
         "/proc/" + std::to_string(processes.pid(0)) + "/fd/" + std::to_string(end);
-    (void)::open(path.c_str(), O_WRONLY | O_CLOEXEC);  // until the process ends
+    apart = ::open(path.c_str(), O_WRONLY | O_CLOEXEC) < 0;  // until the process ends
   }
-  check(MPI_Barrier(node), "MPI_Barrier");  // all hold their ends
+  std::vector<int> all_apart(ends.size(), 0);
+  check(MPI_Gather(&apart, 1, MPI_INT, all_apart.data(), 1, MPI_INT, 0, node), "MPI_Gather");
   if (own != 0) return;
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    if (all_apart[i] != 0) processes.leave_out(i);
   bool shared = true;  // else the node has no memory for a board
   for (std::size_t i = 0; i < ends.size(); ++i) {
     shared = shared && board.slot(processes.number(i)) >= 0;
