@@ -245,6 +245,19 @@ TEST_CASE_TEMPLATE("sums of complex numbers of every length around a block", T, 
     }
 }
 
+TEST_CASE_TEMPLATE("an infinite part of complex numbers leaves the other one a number", T, float,
+                   double) {
+  use_element<complex<T>>();
+  const T inf = std::numeric_limits<T>::infinity();
+  for (const Index n : {2, 300}) {
+    std::vector<complex<T>> x(static_cast<std::size_t>(n), complex<T>{1, -1});
+    x[1] = {inf, 0};
+    const std::vector<complex<T>> sum = run(Reduction::sum, {{}, {}, {n}, {1}}, x);
+    CHECK(sum == std::vector<complex<T>>{{inf, static_cast<T>(1 - n)}});
+  }
+  CHECK(detail::scaled<complex<T>>(complex<T>{2, -inf}, 0.5) == complex<T>{1, -inf});
+}
+
 TEST_CASE("long float sums stay accurate") {
   Random random(10);
   const Index n = 10'000'000;

@@ -137,10 +137,18 @@ struct Accumulator<R, T, Out> {
   using Total = Out;
 };
 
+/// factor c; a complex number's parts by themselves, since an infinite one times a factor's part 0
+/// would be NaN.
+template <class C, class R> KOKKOS_FORCEINLINE_FUNCTION constexpr C times(C c, R factor) {
+  if constexpr (ComplexElement<C>)
+    return {c.re * factor, c.im * factor};
+  else
+    return c * factor;
+}
 /// Returns total times scale in the element type; integers are multiplied in double and truncated.
 template <class T, class Total> KOKKOS_FUNCTION constexpr T scaled(Total total, double scale) {
   if constexpr (ComplexElement<T>)
-    return static_cast<T>(total * static_cast<typename Total::value_type>(scale));
+    return static_cast<T>(times(total, static_cast<typename Total::value_type>(scale)));
   else
     return scale == 1.0 ? static_cast<T>(total)
                         : static_cast<T>(static_cast<double>(total) * scale);

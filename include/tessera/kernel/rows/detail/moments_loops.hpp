@@ -16,14 +16,6 @@
 
 namespace tessera::detail {
 
-/// factor c
-template <class C, class R> KOKKOS_FORCEINLINE_FUNCTION C times(C c, R factor) {
-  if constexpr (ComplexElement<C>)
-    return {c.re * factor, c.im * factor};
-  else
-    return c * factor;
-}
-
 /// c, or 0 where it is no finite number.
 template <class C> KOKKOS_FORCEINLINE_FUNCTION C finite_or_zero(C c) {
   if constexpr (ComplexElement<C>)
