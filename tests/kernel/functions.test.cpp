@@ -390,6 +390,12 @@ TEST_CASE("plain functions") {
   CHECK(fn::Scale{0.5}(3) == 1);
   CHECK(fn::Scale{3}(std::int64_t{1} << 61) == (std::int64_t{3} << 61));
   CHECK(fn::Shift{-1}(3) == 2);
+  CHECK(fn::Shift{-1}(std::uint64_t{9'007'199'254'740'993}) == 9'007'199'254'740'992);
+  CHECK(fn::Shift{-1}(~std::uint64_t{0}) == ~std::uint64_t{1});
+  CHECK(fn::Shift{-6}(std::uint8_t{5}) == 0);
+  CHECK(fn::Shift{-4}(std::uint8_t{5}) == 1);
+  CHECK(fn::Shift{-0.5}(std::uint8_t{5}) == 4);
+  CHECK(fn::Shift{-1e300}(~std::uint64_t{0}) == 0);
   CHECK(fn::Shift{0.5}(3.0) == 3.5);
 }
 

@@ -153,7 +153,8 @@ struct Scale {
     }
   }
 };
-/// x + offset; integers as in Scale
+/// x + offset; integers as in Scale, and exact and saturated where a whole offset below 0 is added
+/// to unsigned ones
 struct Shift {
   double offset = 0;
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
@@ -161,6 +162,12 @@ struct Shift {
       using C = ComputeType<T>;
       return static_cast<T>(static_cast<C>(x) + detail::from_double<C>(offset));
     } else {
+      if constexpr (std::is_unsigned_v<T>)
+        if (offset < 0 && -offset < detail::beyond<T>) {
+          const T less = detail::from_double<T>(-offset);
+          if (static_cast<double>(less) == -offset)
+            return x > less ? static_cast<T>(x - less) : T{};
+        }
       const T whole = detail::from_double<T>(offset);
       if (offset < detail::beyond<T> && static_cast<double>(whole) == offset)
         return Add{}(x, whole);
