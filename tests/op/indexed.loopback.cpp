@@ -188,6 +188,21 @@ TEST_CASE("a take is exact where parts are summed: minus zero, infinities, NaN; 
   });
 }
 
+TEST_CASE("minus zeros that are added to minus zeros stay so, wherever the updates lie") {
+  for (const int n : {1, 2, 4})
+    run_loopback(n, [&](std::shared_ptr<Transport> world) {
+      const auto mesh = make_mesh_core(world, MeshShape{n}, axis_names(1), {});
+      const auto zero = [](Index) { return -0.0; };
+      const DynamicTensor x = made<double>(mesh, {2}, {{}}, zero);
+      const DynamicTensor ids = made<Ids>(mesh, {400}, {{0}}, [](Index) { return 0; });
+      const DynamicTensor updates = made<double>(mesh, {400}, {{0}}, zero);
+      const HostTensor<double> y = to_host<double>(
+          tessera::scatter<Sum>("v,n,n->v", x, ids, updates, OutOfRange::drop, Sharding{{}}));
+      CHECK(std::signbit(y.values[0]));
+      CHECK(std::signbit(y.values[1]));
+    });
+}
+
 TEST_CASE("a take and a scatter by sum are adjoint, and a window and its update") {
   std::uint64_t number = 0;
   for (const MeshShape& shape : meshes(8, 2)) {

@@ -31,6 +31,7 @@ namespace tessera::detail {
 template <Reduction R, class T> struct ScatterRows {
   static constexpr Index width = kernels_on_host ? 256 : 1;
   using S = Scattering<R, T>;
+  using Total = typename S::Total;
   IndexBox box;
   RowBox row;
   RowOrder order;
@@ -68,6 +69,11 @@ template <Reduction R, class T> struct ScatterRows {
   KOKKOS_FUNCTION bool is_owner(Index r, Index tuple) const {
     const Index begins = order.begin(r), count = order.ends[r] - begins;
     return order.places[begins + (count > 1 ? r % count : 0)] == tuple;
+  }
+  /// What a row of updates is joined with where the operand is not there: a sum's -0 where another
+  /// process has the operand, since -0 + 0 is 0.
+  KOKKOS_FORCEINLINE_FUNCTION Total start() const {
+    return begin == ScatterStart::nothing ? static_cast<Total>(nothing) : S::start();
   }
   KOKKOS_FORCEINLINE_FUNCTION const T* update(Index i) const {
     Index at[max_dims];
@@ -118,10 +124,9 @@ template <Reduction R, class T> struct ScatterRows {
                       : begin == ScatterStart::identity ? static_cast<T>(S::start())
                                                         : nothing;
       });
-    typename S::Total total[width] = {};
+    Total total[width] = {};
     row.visit(j, stop, [&](Index k, Index, Index t) {
-      total[k] = begin == ScatterStart::operand ? static_cast<typename S::Total>(operand[to + t])
-                                                : S::start();
+      total[k] = begin == ScatterStart::operand ? static_cast<Total>(operand[to + t]) : start();
     });
     for (Index i = first; i < last; ++i) {
       const T* from = update(i);
@@ -156,26 +161,25 @@ template <Reduction R, class T> struct ScatterRows {
   }
   template <class Count>
   TESSERA_INLINE void join_strip(Index to, Index j, Count count, Index first, Index last) const {
-    typename S::Total total[width];
+    Total total[width];
     if (begin == ScatterStart::operand)
       widen(operand + to, count, total);
     else
-      std::fill_n(total, Index{count}, S::start());
+      std::fill_n(total, Index{count}, start());
     for (Index i = first; i < last; ++i) join_loop(update(i) + j, count, total);
     narrow(total, count, out + to);
   }
   template <class Count>
-  TESSERA_INLINE static void widen(const T* from, Count count, typename S::Total* total) {
+  TESSERA_INLINE static void widen(const T* from, Count count, Total* total) {
     TESSERA_SIMD
-    for (Index k = 0; k < count; ++k) total[k] = static_cast<typename S::Total>(from[k]);
+    for (Index k = 0; k < count; ++k) total[k] = static_cast<Total>(from[k]);
   }
   template <class Count>
-  TESSERA_INLINE static void join_loop(const T* from, Count count, typename S::Total* total) {
+  TESSERA_INLINE static void join_loop(const T* from, Count count, Total* total) {
     TESSERA_SIMD
     for (Index k = 0; k < count; ++k) total[k] = S::join(total[k], from[k]);
   }
-  template <class Count>
-  TESSERA_INLINE static void narrow(const typename S::Total* total, Count count, T* to) {
+  template <class Count> TESSERA_INLINE static void narrow(const Total* total, Count count, T* to) {
     TESSERA_SIMD
     for (Index k = 0; k < count; ++k) to[k] = static_cast<T>(total[k]);
   }
@@ -187,6 +191,7 @@ template <Reduction R, class T> struct ScatterPacks {
   static constexpr int width = pack_size<T> < 8 ? pack_size<T> : 8;
   using Rows = ScatterRows<R, T>;
   using S = Scattering<R, T>;
+  using Total = typename S::Total;
   Rows rows;
   Index packs;  // of a row
 
@@ -225,10 +230,10 @@ template <Reduction R, class T> struct ScatterPacks {
                          : rows.nothing;
     }
     if (begins < ends) {
-      typename S::Total total[width];
+      Total total[width];
       for (int j = 0; j < width; ++j)
-        total[j] = rows.begin == ScatterStart::operand ? static_cast<typename S::Total>(made.of[j])
-                                                       : S::start();
+        total[j] =
+            rows.begin == ScatterStart::operand ? static_cast<Total>(made.of[j]) : rows.start();
       for (Index i = begins; i < ends; ++i) {
         const Pack<T, width> more = read(rows.update(i) + first, count);
         for (int j = 0; j < width; ++j) total[j] = S::join(total[j], more.of[j]);
