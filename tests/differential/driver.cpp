@@ -148,8 +148,11 @@ template <class R> bool agree(double got, double want, double size, const Tolera
 template <class T> bool same(const T& got, const T& want, const Tolerance& t) {
   if constexpr (ComplexElement<T>) {
     using R = typename T::value_type;
-    const double size =
-        std::hypot(static_cast<double>(want.real()), static_cast<double>(want.imag()));
+    const auto finite = [](R part) {
+      const auto x = static_cast<double>(part);
+      return std::isfinite(x) ? x : 0.0;
+    };
+    const double size = std::hypot(finite(want.real()), finite(want.imag()));
     return agree<R>(static_cast<double>(got.real()), static_cast<double>(want.real()), size, t) &&
            agree<R>(static_cast<double>(got.imag()), static_cast<double>(want.imag()), size, t);
   } else if constexpr (RealElement<T>) {

@@ -206,6 +206,13 @@ def magnitude(x):
     return float(min(a.max(), 1e300)) if a.size else 0.0
 
 
+def finite(x):
+    """x with 0 in place of what is no finite number; of complex numbers each part by itself."""
+    if np.iscomplexobj(x):
+        return finite(x.real) + 1j * finite(x.imag)
+    return np.where(np.isfinite(x), x, 0)
+
+
 def tolerance(t, ulps, scale=0.0):
     return {} if t in INTS or t == "bool" else {"ulps": ulps, "scale": repr(float(scale))}
 
@@ -583,15 +590,15 @@ def scatter(c):
     t = {"set": ALL, "sum": NUMBERS, "product": NUMBERS, "max": ORDERED, "min": ORDERED}.get(kind, ["bool"])
     t = c.of(t)
     mode = "any" if kind in ("set", "max", "min") or t in INTS else "nan"
-    if is_complex(t):
-        mode = "plain" if kind != "set" else mode
+    if is_complex(t) and kind == "product":  # of an infinite part and the other's 0
+        mode = "plain"
     v, m, s = c.extent(False), c.extent(), c.extents(c.between(1, 2))
     x = c.values(t, [v, m], mode)
     it, i = indices(c, s, v)
     u = c.values(t, s + [m], mode)
     if kind == "product" and not t in INTS:
         x, u = (as_type(t, np.exp2(np.round(np.clip(np.nan_to_num(z.real, posinf=1, neginf=-1), -1, 1)))) for z in (x, u))
-    y, worst = wide(t, x).copy(), np.abs(np.where(np.isfinite(wide(t, x)), wide(t, x), 0)) if kind == "sum" and not t in INTS else None
+    y, worst = wide(t, x).copy(), np.abs(finite(wide(t, x))) if kind == "sum" and not t in INTS else None
     with np.errstate(all="ignore"):
         for at in itertools.product(*(range(n) for n in s)):
             if not 0 <= i[at] < v:
@@ -599,7 +606,7 @@ def scatter(c):
             row = wide(t, u)[at]
             y[i[at]] = row if SCATTER[kind] is None else SCATTER[kind](y[i[at]], row)
             if worst is not None:
-                worst[i[at]] += np.abs(np.where(np.isfinite(row), row, 0))
+                worst[i[at]] += np.abs(finite(row))
     letters = "st"[:len(s)]
     eq = f"vm,{letters},{letters}m->vm"
     keys = tolerance(t, 8, magnitude(worst) if worst is not None else 0) if kind in ("sum", "product") else {}
@@ -672,13 +679,13 @@ def reduce(c):
     rank = c.between(1, 4)
     shape = c.extents(rank, empty=kind not in ("max", "min", "mean"))
     eq, gone, kept = reduced(c, rank)
-    mode = "any" if kind in ("max", "min") or t in INTS else "plain" if is_complex(t) else "nan"
+    mode = "any" if kind in ("max", "min") or t in INTS else "plain" if is_complex(t) and kind != "sum" else "nan"
     x = c.values(t, shape, mode)
     if kind == "product" and t not in INTS and t != "bool":
         x = as_type(t, np.where(np.isfinite(x), np.copysign(np.exp2(np.clip(np.round(x.real / 4), -1, 1)), x.real), x))
     with np.errstate(all="ignore"):
         y = lay(REDUCE[kind](x if t in INTS or t == "bool" else wide(t, x), axis=gone), gone, kept)
-        worst = np.sum(np.abs(np.where(np.isfinite(wide(t, x)), wide(t, x), 0)), axis=gone) if kind in ("sum", "mean") and t not in INTS + ["bool"] else 0
+        worst = np.sum(np.abs(finite(wide(t, x))), axis=gone) if kind in ("sum", "mean") and t not in INTS + ["bool"] else 0
     n = int(np.prod([shape[d] for d in gone], dtype=np.int64))
     if kind == "mean":
         worst = worst / max(1, n)
@@ -778,7 +785,7 @@ def cumulative(c):
     rank = c.between(1, 3)
     shape, d = c.extents(rank), c.below(rank)
     backwards, exclusive = c.below(2), c.below(2) if kind in ("sum", "product", "any", "all") else 0
-    x = c.values(t, shape, "any" if kind in ("max", "min") or t in INTS else "plain" if is_complex(t) else "nan")
+    x = c.values(t, shape, "any" if kind in ("max", "min") or t in INTS else "plain" if is_complex(t) and kind != "sum" else "nan")
     if kind == "product" and t not in INTS and t != "bool":
         x = as_type(t, np.where(np.isfinite(x), np.copysign(np.exp2(np.clip(np.round(x.real / 4), -1, 1)), x.real), x))
     f = {"sum": np.add, "product": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and}[kind]
@@ -791,7 +798,7 @@ def cumulative(c):
             start = np.full(y.shape[:d] + (1,) + y.shape[d + 1:], {"sum": 0, "product": 1, "any": 0, "all": 1}[kind], y.dtype)
             y = np.concatenate([start, np.take(y, range(w.shape[d] - 1), d)], d)
         y = np.flip(y, d) if backwards else y
-        worst = np.sum(np.abs(np.where(np.isfinite(w), w, 0)), axis=d) if t not in INTS + ["bool"] and kind == "sum" else 0
+        worst = np.sum(np.abs(finite(w)), axis=d) if t not in INTS + ["bool"] and kind == "sum" else 0
     keys = tolerance(t, 2 if t in ("half", "bfloat16") else 4 + shape[d], magnitude(worst)) if kind in ("sum", "product") else {}
     return case("cumulative", [(t, x)], [(rt, as_type(rt, y))], kind=kind, eq=LETTERS[:rank], along=LETTERS[d], reverse=backwards,
                 exclusive=exclusive, **keys)
