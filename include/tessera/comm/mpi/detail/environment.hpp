@@ -127,11 +127,59 @@ class MpiSession {
   bool ours_ = false;
 };
 
+/// Runs f, which may throw, on every process of the job. Where it throws on some of them, all
+/// throw: these what it threw, the others an error that says it of the first of these, since they
+/// would wait for it.
+template <class F> void begin_together(const F& f) {
+  std::exception_ptr own;
+  std::string text;
+  try {
+    f();
+  } catch (const std::exception& error) {
+    own = std::current_exception();
+    text = error.what();
+  } catch (...) {
+    own = std::current_exception();
+    text = "an exception that is not a std::exception";
+  }
+  int size = 0, process = 0;
+  check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  check(MPI_Comm_rank(MPI_COMM_WORLD, &process), "MPI_Comm_rank");
+  int first = own != nullptr ? process : size;
+  check(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
+  if (first == size) return;
+  char words[1024] = {};
+  text.copy(words, sizeof words - 1);
+  check(MPI_Bcast(words, sizeof words, MPI_CHAR, first, MPI_COMM_WORLD), "MPI_Bcast");
+  if (own != nullptr) std::rethrow_exception(own);
+  text = words;
+  if (text.starts_with("[tessera] ")) text.erase(0, 10);
+  throw CommunicationError("process " + std::to_string(first) +
+                           " of the job cannot start, and the others would wait for it: " + text);
+}
+
+/// Returns the settings that the environment's variables give. Collective over the job.
+inline TransportSettings settings_of_job() {
+  TransportSettings settings;
+  begin_together([&] { settings = settings_from_environment(); });
+  return settings;
+}
+
 /// Initializes Kokkos, unless it is initialized; with this process's share of the node's cores,
 /// unless the user sets the number of threads.
 class KokkosSession {
  public:
   KokkosSession(int& argc, char** argv, int threads) {
+    begin_together([&] { begin(argc, argv, threads); });
+  }
+  KokkosSession(const KokkosSession&) = delete;
+  KokkosSession& operator=(const KokkosSession&) = delete;
+  ~KokkosSession() {
+    if (ours_ && Kokkos::is_initialized()) Kokkos::finalize();
+  }
+
+ private:
+  void begin(int& argc, char** argv, int threads) {
     if (Kokkos::is_initialized()) return;
     if (Kokkos::is_finalized()) require_kokkos({});
     setenv("OMP_PROC_BIND", "false",
@@ -143,19 +191,14 @@ class KokkosSession {
     Kokkos::initialize(argc, argv);
     ours_ = !simulated_processes;  // else all share it, and it lasts as long as the simulation
   }
-  KokkosSession(const KokkosSession&) = delete;
-  KokkosSession& operator=(const KokkosSession&) = delete;
-  ~KokkosSession() {
-    if (ours_ && Kokkos::is_initialized()) Kokkos::finalize();
-  }
 
- private:
   bool ours_ = false;
 };
 
 /// In the order in which they begin.
 struct EnvironmentParts {
   MpiSession mpi;
+  TransportSettings settings;
   std::shared_ptr<MpiContext> context;
   KokkosSession kokkos;
   std::shared_ptr<Transport> world;
@@ -163,10 +206,10 @@ struct EnvironmentParts {
 
   EnvironmentParts(int& argc, char**& argv)
       : mpi(argc, argv),
-        context(
-            std::make_shared<MpiContext>(MPI_COMM_WORLD, settings_from_environment().time_limit)),
+        settings(settings_of_job()),
+        context(std::make_shared<MpiContext>(MPI_COMM_WORLD, settings.time_limit)),
         kokkos(argc, argv, context->threads_per_process()),
-        world(std::make_shared<MpiTransport>(context, settings_from_environment())) {
+        world(std::make_shared<MpiTransport>(context, settings)) {
     if (environment_context() != nullptr)
       throw UsageError("there is a tessera::Environment already; a program has one");
     environment_context() = context.get();
