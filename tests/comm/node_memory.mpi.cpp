@@ -11,9 +11,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
+#include <tessera/comm/mesh_core.hpp>
 #include <tessera/comm/mpi/detail/node_memory.hpp>
+
+#include <support/world.hpp>
 
 using namespace tessera;
 
@@ -109,4 +113,24 @@ TEST_CASE("shared memory that one process cannot have, none has") {
   CHECK(detail::share_on_node(bytes, true, MPI_COMM_WORLD, &wait_for).all == nullptr);
   CHECK(detail::share_on_node(4096, own != size - 1, MPI_COMM_WORLD, &wait_for).all == nullptr);
   CHECK(files_of_this_process() == 0);
+}
+
+TEST_CASE("meshes of another size each time keep the memory of one of them") {
+  const auto mapped = [] {
+    std::ifstream maps("/proc/self/maps");
+    int count = 0;
+    for (std::string line; std::getline(maps, line);)
+      count += line.find("memfd:tessera") != std::string::npos;
+    return count;
+  };
+  const int size = support::world()->size();
+  const auto use = [&](Index megabytes) {
+    (void)make_mesh_core(support::world(), MeshShape{size}, {"data"},
+                         {.arena_bytes = megabytes << 20});
+  };
+  use(1);
+  use(2);
+  const int before = mapped();
+  for (Index megabytes = 3; megabytes < 12; ++megabytes) use(megabytes);
+  CHECK(mapped() <= before);
 }

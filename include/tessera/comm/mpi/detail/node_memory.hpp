@@ -200,13 +200,17 @@ class SpareMemory {
   void add(const std::vector<NodeMemory>& memories) {
     kept_.insert(kept_.end(), memories.begin(), memories.end());
   }
-  /// Returns memory of these bytes; none where none is kept.
+  /// Returns memory of these bytes; none where none is kept. Then all that is kept is let go: a
+  /// program that makes a mesh of another size each time would hold the memory of all of them.
   NodeMemory take(Index bytes) {
     NodeMemory taken;
     const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const NodeMemory& memory) {
       return memory.memory().bytes == bytes;
     });
-    if (found == kept_.end()) return taken;
+    if (found == kept_.end()) {
+      kept_.clear();
+      return taken;
+    }
     taken = *found;
     kept_.erase(found);
     return taken;
