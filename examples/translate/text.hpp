@@ -71,7 +71,7 @@ inline Index tokens_of(const std::vector<Id>& matrix, Index row, Index length, I
 }
 
 namespace file {
-/// Returns the words between spaces.
+/// Returns the int32 matrix `name` of a file, of so many columns. Throws UsageError.
 inline std::vector<Id> matrix(std::ifstream& from, const tessera::SafetensorsHeader& header,
                               const std::string& name, Index length, const std::string& path) {
   const tessera::SafetensorsEntry* entry = header.find(name);

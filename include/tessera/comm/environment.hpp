@@ -31,8 +31,8 @@ struct EnvironmentParts;
 /// "process 3: ".
 TESSERA_FUNCTION std::string failure_text(int process, const std::exception_ptr& error);
 
-/// This process's number in the job, known once MPI is initialized: errors at the start are the
-/// same on all processes, and one of them reports them.
+/// This process's number in the job, known once MPI is initialized: an error at the start of one is
+/// one of all processes, and the first of them reports it.
 inline int& job_process() {
   static int process = 0;
   return process;
@@ -44,7 +44,8 @@ class Environment {
  public:
   /// Communication: MPI's start and a few small collectives. Collective over: all processes of the
   /// job. Throws UsageError when an environment exists already, MPI or Kokkos has been finalized,
-  /// the launcher belongs to another MPI, or TESSERA_WAIT or TESSERA_TIME_LIMIT has a wrong value.
+  /// the launcher belongs to another MPI, or TESSERA_WAIT or TESSERA_TIME_LIMIT has a wrong value,
+  /// on this process or another; CommunicationError where another cannot start for other reasons.
   Environment(int& argc, char**& argv);
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;

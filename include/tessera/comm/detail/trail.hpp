@@ -9,7 +9,7 @@
 ///     if (trail.find(mesh, 7, other)) ...  trail.text(other.text)
 ///
 /// Laws: writing never waits; the result of find() was written in one piece; operators that are too
-/// old are not found, but how far the process is in each mesh is known without them.
+/// old are not found, but how far the process is in the latest meshes is known without them.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -61,15 +61,15 @@ class alignas(64) Trail {
     return called.mesh == mesh && from.ordinal.load(std::memory_order_acquire) == ordinal;
   }
 
-  /// Returns whether the process has begun operator `ordinal` of `mesh`, or may have: nobody knows
-  /// of a mesh that has called none since `meshes` others came.
+  /// Returns whether the process has begun operator `ordinal` of `mesh`, or may have: of a mesh to
+  /// which `meshes` newer ones have come nobody knows. A newer mesh has a greater number.
   bool may_have_reached(std::uint64_t mesh, std::uint64_t ordinal) const {
     for (const Latest& one : latest_) {
       if (one.mesh.load(std::memory_order_acquire) != mesh) continue;
       const std::uint64_t reached = one.ordinal.load(std::memory_order_acquire);
       if (one.mesh.load(std::memory_order_acquire) == mesh) return reached >= ordinal;
     }
-    return forgotten_.load(std::memory_order_acquire) > 0;
+    return mesh <= forgotten_.load(std::memory_order_acquire);
   }
 
   /// Returns the words for which `text` stands, or nothing when they have been overwritten.
@@ -118,16 +118,20 @@ class alignas(64) Trail {
     return entries_[place(mesh, ordinal)];
   }
 
+  std::uint64_t number(std::size_t i) const {
+    return latest_[i].mesh.load(std::memory_order_relaxed);
+  }
   void note_latest(const Called& called) {
     std::size_t at = 0;
     for (; at < meshes; ++at) {
-      const std::uint64_t there = latest_[at].mesh.load(std::memory_order_relaxed);
-      if (there == called.mesh || there == 0) break;
+      if (number(at) == called.mesh || number(at) == 0) break;
     }
-    if (at == meshes) {  // in place of the one that came first
-      const std::uint64_t before = forgotten_.load(std::memory_order_relaxed);
-      at = static_cast<std::size_t>(before % meshes);
-      forgotten_.store(before + 1, std::memory_order_release);
+    if (at == meshes) {  // in place of the oldest one, which has the least number
+      at = 0;
+      for (std::size_t i = 1; i < meshes; ++i)
+        if (number(i) < number(at)) at = i;
+      if (number(at) > forgotten_.load(std::memory_order_relaxed))
+        forgotten_.store(number(at), std::memory_order_release);
       latest_[at].mesh.store(0, std::memory_order_release);
     }
     latest_[at].ordinal.store(called.ordinal, std::memory_order_release);

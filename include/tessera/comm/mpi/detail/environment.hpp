@@ -129,15 +129,17 @@ class MpiSession {
 
 /// Runs f, which may throw, on every process of the job. Where it throws on some of them, all
 /// throw: these what it threw, the others an error that says it of the first of these, since they
-/// would wait for it.
+/// would wait for it. It is the user's where the first one's is.
 template <class F> void begin_together(const F& f) {
   std::exception_ptr own;
   std::string text;
+  char users = 0;
   try {
     f();
   } catch (const std::exception& error) {
     own = std::current_exception();
     text = error.what();
+    users = dynamic_cast<const UsageError*>(&error) != nullptr;
   } catch (...) {
     own = std::current_exception();
     text = "an exception that is not a std::exception";
@@ -148,14 +150,16 @@ template <class F> void begin_together(const F& f) {
   int first = own != nullptr ? process : size;
   check(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
   if (first == size) return;
-  char words[1024] = {};
-  text.copy(words, sizeof words - 1);
+  char words[1024] = {users};
+  text.copy(words + 1, sizeof words - 2);
   check(MPI_Bcast(words, sizeof words, MPI_CHAR, first, MPI_COMM_WORLD), "MPI_Bcast");
   if (own != nullptr) std::rethrow_exception(own);
-  text = words;
+  text = words + 1;
   if (text.starts_with("[tessera] ")) text.erase(0, 10);
-  throw CommunicationError("process " + std::to_string(first) +
-                           " of the job cannot start, and the others would wait for it: " + text);
+  text = "process " + std::to_string(first) +
+         " of the job cannot start, and the others would wait for it: " + text;
+  if (words[0] != 0) throw UsageError(text);
+  throw CommunicationError(text);
 }
 
 /// Returns the settings that the environment's variables give. Collective over the job.
@@ -169,7 +173,9 @@ inline TransportSettings settings_of_job() {
 /// unless the user sets the number of threads.
 class KokkosSession {
  public:
-  KokkosSession(int& argc, char** argv, int threads) {
+  KokkosSession() = default;
+  /// Where another process cannot start, its end ends what has begun here.
+  KokkosSession(int& argc, char** argv, int threads) : KokkosSession() {
     begin_together([&] { begin(argc, argv, threads); });
   }
   KokkosSession(const KokkosSession&) = delete;

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@ struct WatchedProcesses {
   std::size_t size() const { return pipes.size(); }
   pid_t pid(std::size_t i) const { return static_cast<pid_t>(facts[2 * i]); }
   int number(std::size_t i) const { return static_cast<int>(facts[2 * i + 1]); }
-  /// Waits for none of what would tell: it would tell of something else.
+  /// Does not watch process i: its number and its pipe mean something else here.
   void leave_out(std::size_t i) {
     ::close(std::exchange(pipes[i], -1));
     facts[2 * i] = -1;  // no process has that number
@@ -53,7 +54,7 @@ inline std::size_t first_of(const WatchedProcesses& processes, std::size_t first
   std::size_t busy = first;
   int count = 0;
   for (std::size_t i = 0; i < processes.size(); ++i)
-    if (!waits(i)) busy = i, ++count;
+    if (processes.pid(i) > 0 && !waits(i)) busy = i, ++count;
   return waits(first) && count == 1 ? busy : first;
 }
 
@@ -99,6 +100,27 @@ inline std::size_t first_of(const WatchedProcesses& processes, std::size_t first
   ::_exit(0);
 }
 
+/// An end of a pipe, as a file of a process and as what it is.
+struct PipeEnd {
+  std::int64_t file = -1, device = 0, node = 0;
+};
+inline PipeEnd pipe_end(int file) {
+  struct stat facts = {};
+  if (file < 0 || ::fstat(file, &facts) != 0) return {};
+  return {file, static_cast<std::int64_t>(facts.st_dev), static_cast<std::int64_t>(facts.st_ino)};
+}
+/// Opens an end of process `pid` here, until this process ends. Returns whether that was it:
+/// another container's process may have that number.
+inline bool hold(const PipeEnd& end, pid_t pid) {
+  if (end.file < 0) return false;
+  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(end.file);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  const PipeEnd here = pipe_end(file);
+  if (here.file >= 0 && here.device == end.device && here.node == end.node) return true;
+  if (file >= 0) ::close(file);
+  return false;
+}
+
 /// Starts the child that does so, on the first process of `node`. Its parent is no process of the
 /// job, so that waiting for children finds none. Collective over: the processes of `node`.
 inline void watch_ends(MPI_Comm node, int process, Blackboard& board) {
@@ -108,23 +130,22 @@ inline void watch_ends(MPI_Comm node, int process, Blackboard& board) {
   if (size == 1) return;
   WatchedProcesses processes;
   processes.pipes.assign(static_cast<std::size_t>(size), -1);
-  std::vector<int> ends = processes.pipes;  // for writing, which the processes hold
+  std::vector<PipeEnd> ends(processes.size());  // for writing, which the processes hold
   for (std::size_t i = 0; own == 0 && i < ends.size(); ++i)
     if (int both[2]; ::pipe2(both, O_CLOEXEC) == 0) {
       processes.pipes[i] = both[0];
-      ends[i] = both[1];
+      ends[i] = pipe_end(both[1]);
     }
-  check(MPI_Bcast(ends.data(), size, MPI_INT, 0, node), "MPI_Bcast");
+  constexpr int words = sizeof(PipeEnd) / sizeof(std::int64_t);
+  check(MPI_Bcast(ends.data(), words * size, MPI_INT64_T, 0, node), "MPI_Bcast");
   const std::int64_t facts[2] = {::getpid(), process};
   processes.facts.assign(2 * ends.size(), 0);
   check(MPI_Allgather(facts, 2, MPI_INT64_T, processes.facts.data(), 2, MPI_INT64_T, node),
         "MPI_Allgather");
-  int apart = 0;  // not held: its numbers of processes are others, or nobody may look at it
-  if (const int end = ends[static_cast<std::size_t>(own)]; own != 0 && end >= 0) {
-    const std::string path =
-        "/proc/" + std::to_string(processes.pid(0)) + "/fd/" + std::to_string(end);
-    apart = ::open(path.c_str(), O_WRONLY | O_CLOEXEC) < 0;  // until the process ends
-  }
+  const PipeEnd& end = ends[static_cast<std::size_t>(own)];
+  // 1: this process does not hold its end. It is in another container, where numbers are of other
+  // processes, or may not look at the first one.
+  const int apart = own == 0 || hold(end, processes.pid(0)) ? 0 : 1;
   std::vector<int> all_apart(ends.size(), 0);
   check(MPI_Gather(&apart, 1, MPI_INT, all_apart.data(), 1, MPI_INT, 0, node), "MPI_Gather");
   if (own != 0) return;
@@ -133,7 +154,7 @@ inline void watch_ends(MPI_Comm node, int process, Blackboard& board) {
   bool shared = true;  // else the node has no memory for a board
   for (std::size_t i = 0; i < ends.size(); ++i) {
     shared = shared && board.slot(processes.number(i)) >= 0;
-    if (i > 0 && ends[i] >= 0) ::close(ends[i]);
+    if (i > 0 && ends[i].file >= 0) ::close(static_cast<int>(ends[i].file));
   }
   const pid_t first = shared ? ::fork() : -1;
   if (first == 0) {

@@ -200,15 +200,15 @@ class SpareMemory {
   void add(const std::vector<NodeMemory>& memories) {
     kept_.insert(kept_.end(), memories.begin(), memories.end());
   }
-  /// Returns memory of these bytes; none where none is kept. Then all that is kept is let go: a
-  /// program that makes a mesh of another size each time would hold the memory of all of them.
+  /// Returns memory of these bytes; none where none is kept. Then only the latest stay: a program
+  /// that makes a mesh of another size each time would hold the memory of all of them.
   NodeMemory take(Index bytes) {
     NodeMemory taken;
     const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const NodeMemory& memory) {
       return memory.memory().bytes == bytes;
     });
     if (found == kept_.end()) {
-      kept_.clear();
+      if (std::ssize(kept_) > latest) kept_.erase(kept_.begin(), kept_.end() - latest);
       return taken;
     }
     taken = *found;
@@ -218,6 +218,7 @@ class SpareMemory {
   void clear() { kept_.clear(); }
 
  private:
+  static constexpr std::ptrdiff_t latest = 4;
   std::vector<NodeMemory> kept_;
 };
 
