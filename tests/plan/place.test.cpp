@@ -155,6 +155,16 @@ TEST_CASE("from and to one process: a sample in slabs, with machines of many kin
   CHECK(rounds.steps[0].scratch <= detail::least_slab_bytes);
 }
 
+TEST_CASE("a move to one process has the same price whichever it is") {
+  for (const Sharding& s : {Sharding{{0}}, Sharding{{}}.with_partial(AxisSet{0}, Reduction::sum)}) {
+    const TensorDesc desc{DType::f32, {1 << 22}, s};
+    const auto plan = [&](int root) {
+      return detail::plan_to_root(desc, root, MeshShape{4}, 0, {});
+    };
+    for (const int root : {1, 3}) CHECK(plan(root).cost == plan(0).cost);
+  }
+}
+
 TEST_CASE("a replicated tensor of any size is broadcast by the process that has it") {
   const MeshShape mesh{8};
   for (const Index n : {Index{1} << 20, Index{8}, Index{1}}) {

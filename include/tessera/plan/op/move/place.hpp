@@ -119,7 +119,7 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
   };
   const int owner = gaps ? -1 : detail::owner_of_all(before, after, mesh.processes());
   const int first = owner >= 0 ? owner : most_of(before);
-  for (const int process : {first, root_sends || root_receives ? first : most_of(after)}) {
+  for (const int process : {first, root_sends ? first : most_of(after)}) {
     std::int64_t cost = 0;
     for (Index round = 0; round < step.rounds; ++round) {
       const MoveWork work = moves.work(process, round);
