@@ -30,6 +30,9 @@ struct PipelineWays {
     std::int64_t time = 0, head = 0, tail = 0;
   };
   std::vector<Unit> units;  ///< by PipelinePlace::number
+  /// Of each stage, the longest way from the begin of its forward pass to the end of its way back
+  /// by inputs.
+  std::vector<std::int64_t> held;
 
   PipelineWays(const PipelineModel& model, const std::vector<int>& part_of) {
     struct Edge {
@@ -59,6 +62,25 @@ struct PipelineWays {
         units[e.to].head = std::max(units[e.to].head, head);
         units[e.from].tail = std::max(units[e.from].tail, tail);
       }
+    }
+    std::stable_sort(edges.begin(), edges.end(), [&](const Edge& a, const Edge& b) {
+      return units[a.from].head < units[b.from].head;
+    });
+    for (std::size_t s = 0; s < part_of.size(); ++s) {
+      std::vector<std::int64_t> since(units.size(),
+                                      -1);  // the forward pass began; -1: not after it
+      since[3 * s] = 0;
+      changed = true;
+      for (std::size_t round = 0; changed && round <= units.size(); ++round) {
+        changed = false;
+        for (const Edge& e : edges) {
+          if (since[e.from] < 0) continue;
+          const std::int64_t until = since[e.from] + units[e.from].time + e.time;
+          changed = changed || until > since[e.to];
+          since[e.to] = std::max(since[e.to], until);
+        }
+      }
+      held.push_back(since[3 * s + 1] + units[3 * s + 1].time);
     }
   }
 };
@@ -107,10 +129,10 @@ inline std::int64_t held_bound(const PipelineModel& model, const PipelineWays& w
     const Index kept = stage.forward.held, then = kept + stage.inputs.held;
     if (forward.part != part || kept <= 0) continue;
     // While a stage goes forward it holds its peak, which is no less than what it keeps.
-    const std::int64_t begin = forward.head + (stage.forward.peak >= kept ? 0 : forward.time);
-    held += static_cast<double>(kept) * static_cast<double>(inputs.head + inputs.time - begin);
+    const std::int64_t without = stage.forward.peak >= kept ? 0 : forward.time;
+    held += static_cast<double>(kept) * static_cast<double>(ways.held[s] - without);
     if (then > 0) held += static_cast<double>(then) * static_cast<double>(weights.time);
-    first = std::min(first, begin);
+    first = std::min(first, forward.head + without);
     last = std::min(last, then > 0 ? weights.tail : inputs.tail);
   }
   if (held == 0 || limit <= 0) return 0;
@@ -126,7 +148,8 @@ class ScheduleSearcher {
 
   /// Keeps a schedule if it is better than the best one so far; returns whether it is.
   bool offer(const PipelineSchedule& s) {
-    if (s.lists.empty() || s.lists[0].empty()) return false;
+    const auto idle = [](const auto& list) { return list.empty(); };
+    if (std::all_of(s.lists.begin(), s.lists.end(), idle)) return false;
     ++found_.tried;
     if (check_schedule(model_, s).any()) return false;
     PipelineRun run = simulate(model_, s);
@@ -144,6 +167,7 @@ class ScheduleSearcher {
     for (int i = 0; i < options_.tries && !proved(); ++i) {
       PipelineSchedule s = found_.schedule;
       auto& list = s.lists[random(s.lists.size())];
+      if (list.empty()) continue;  // a part without a stage
       const std::size_t from = random(list.size());
       const std::size_t reach = 1 + random(8), to = random(2) == 0
                                                         ? from - std::min(from, reach)
@@ -245,7 +269,7 @@ TESSERA_FUNCTION std::string explain(const FoundSchedule& found) {
   if (!found.any()) return tried + "; none keeps within the limit on memory\n";
   return detail::time_text(found.run.time) + ", of which parts stand idle " +
          detail::percent_text(found.run.bubble()) + "; no schedule takes less than " +
-         detail::time_text(found.bound) + " (" + detail::percent_text(found.gap()) +
+         detail::time_text(found.bound) + " (" + detail::percent_text(1 - 1 / (1 + found.gap())) +
          " less); peak " + detail::bytes_text(found.run.peak_bytes()) + "; " + tried + "\n";
 }
 
