@@ -160,7 +160,7 @@ class alignas(64) Trail {
 
   Entry entries_[length];
   Latest latest_[meshes];
-  std::atomic<std::uint64_t> forgotten_;     ///< meshes that others have taken the place of
+  std::atomic<std::uint64_t> forgotten_;     ///< the newest mesh whose place another has taken
   std::atomic<std::uint64_t> known_[texts];  ///< the digest of each text; 0: none
   Text texts_[texts];
 };

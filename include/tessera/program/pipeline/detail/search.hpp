@@ -67,8 +67,8 @@ struct PipelineWays {
       return units[a.from].head < units[b.from].head;
     });
     for (std::size_t s = 0; s < part_of.size(); ++s) {
-      std::vector<std::int64_t> since(units.size(),
-                                      -1);  // the forward pass began; -1: not after it
+      // How long after the forward pass began each unit can begin; -1: it does not follow.
+      std::vector<std::int64_t> since(units.size(), -1);
       since[3 * s] = 0;
       changed = true;
       for (std::size_t round = 0; changed && round <= units.size(); ++round) {
